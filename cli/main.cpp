@@ -44,7 +44,7 @@ int run_verb(const std::vector<std::string>& words) {
     return parsed.exit_code;
   }
   for (const std::string& option : parsed.ignored) {
-    notice("note: " + option + " means nothing to muster and is ignored", line.common());
+    notice("note: " + option + " has no effect", line.common());
   }
   return parsed.action(line.common());
 }

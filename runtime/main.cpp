@@ -78,12 +78,14 @@ int train(const TrainOptions& options, Communicator& ranks,
     return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
     // A launcher takes the first that ends for the cause: that is the one that says why.
-    if (ranks.rank() != 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-    else std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+    if (ranks.rank() != 0)
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    else
+      std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
     return exit_cannot_start;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr,
-                 "muster-train: rank %zu: the memory does not suffice for this model: lower "
+                 "muster-train: rank %zu: not enough memory for this model: lower "
                  "--micro-batch, --context, --width or --layers\n",
                  ranks.rank());
     ranks.abort(exit_internal_error);

@@ -106,7 +106,8 @@ int export_weights(const CheckpointExportOptions& wanted, const CommonOptions& c
   if (!wanted.shard_size.empty()) {
     const auto bytes = size_of(wanted.shard_size);
     if (!bytes) {
-      complain("--shard-size: '" + wanted.shard_size + "' is no size; write 500MB or 2GiB", common);
+      complain("--shard-size: invalid size '" + wanted.shard_size + "'; write 500MB or 2GiB",
+               common);
       return usage_error;
     }
     options.shard_bytes = *bytes;

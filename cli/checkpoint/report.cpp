@@ -18,6 +18,12 @@ namespace muster {
 
 namespace {
 
+// The stored words SANE and CERTIFIED, as people see them.
+std::string state_text(const CheckpointStanding& standing) {
+  const std::string stored = standing_word(standing);
+  return stored == "SANE" ? "VALID" : stored == "CERTIFIED" ? "VERIFIED" : stored;
+}
+
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
 Time created_at(std::uint64_t created_ns) {
@@ -48,9 +54,9 @@ CheckpointFacts facts_of(const Manifest& manifest) {
 }
 
 std::string state_of(const RejectedCheckpoint& rejected, const std::string& path) {
-  if (rejected.quarantine) return standing_word(*rejected.quarantine);
-  if (!rejected.committed) return "ORPHAN";
-  return read_manifest(path) ? standing_word(standing_of_checkpoint(path)) : "DAMAGED";
+  if (rejected.quarantine) return state_text(*rejected.quarantine);
+  if (!rejected.committed) return "INCOMPLETE";
+  return read_manifest(path) ? state_text(standing_of_checkpoint(path)) : "CORRUPT";
 }
 
 // A certificate that speaks of something else than the quarantine is older than it.
@@ -63,7 +69,7 @@ std::string reason_of(const RejectedCheckpoint& rejected, const CheckpointLine& 
   if (rejected.quarantine) {
     return rejected.reason + ": " + rejected.quarantine->reason + said_of_quarantine(line);
   }
-  return rejected.committed ? rejected.reason : "was never sealed, or is being written";
+  return rejected.committed ? rejected.reason : "was never committed, or is being written";
 }
 
 CheckpointLine line_of(const std::string& root, const std::string& directory) {
@@ -194,7 +200,7 @@ CheckpointLines checkpoint_lines(const std::string& root) {
   CheckpointLines all{{}, search.trouble};
   for (const FoundCheckpoint& found : search.usable) {
     CheckpointLine line = line_of(root, found.directory);
-    line.state = standing_word(found.grade);
+    line.state = state_text(found.grade);
     line.newest = &found == search.newest();
     all.lines.push_back(std::move(line));
   }

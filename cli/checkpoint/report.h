@@ -4,7 +4,7 @@
 // The list is an array, the newest first; absent things are null:
 //   name path         texts
 //   step generation   numbers
-//   state             COMMITTED SANE CERTIFIED QUARANTINED, DAMAGED, or ORPHAN: without a manifest
+//   state             COMMITTED VALID VERIFIED QUARANTINED, CORRUPT, or INCOMPLETE: no manifest
 //   usable newest     whether a resume may take it, whether the next one would
 //   reason            one sentence: why it is not usable
 //   pinned            never deleted by retention

@@ -56,7 +56,7 @@ Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   const JobSummary summary = summarize(history->records);
   const std::string job = "job " + found->row.name;
   const std::string newest = last_directory(summary);
-  if (newest.empty()) return Error{job + " has sealed no checkpoint yet"};
+  if (newest.empty()) return Error{job + " has committed no checkpoint yet"};
   const std::string root = fs::path(newest).parent_path().string();
   if (is_directory(root)) return root;
   std::string nodes;

@@ -60,7 +60,7 @@ class ReadProgress {
 
 // The newest that was sealed, damaged or not: what somebody relies on who does not look.
 bool is_relied_on(const CheckpointLine& line) {
-  return line.reason.empty() || line.state == "DAMAGED";
+  return line.reason.empty() || line.state == "CORRUPT";
 }
 
 Result<std::vector<CheckpointLine>> wanted_lines(const CheckpointSubject& subject, bool all) {
@@ -104,7 +104,7 @@ int verify_checkpoints(const CheckpointVerifyOptions& options, const CommonOptio
   for (const CheckpointLine& line : *lines) {
     CheckedCheckpoint& one = checked.emplace_back();
     one.path = line.path;
-    one.unsealed = line.state == "ORPHAN" && !subject->name && &line == &lines->front();
+    one.unsealed = line.state == "INCOMPLETE" && !subject->name && &line == &lines->front();
     if (one.unsealed) continue;
     one.verdict = verify_checkpoint(
         line.path, {thread_count(options), [&](std::uint64_t bytes) { progress.add(bytes); }});

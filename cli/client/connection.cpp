@@ -94,7 +94,7 @@ Status ControllerClient::send(const ToController& message, std::string_view payl
     if (sent >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno != EINTR) {
-      return Error{"the controller went away: " + reason(errno)};
+      return Error{"connection to the controller lost: " + reason(errno)};
     }
   }
   return Done{};
@@ -119,7 +119,7 @@ Result<std::optional<Received<FromController>>> ControllerClient::receive(Millis
     }
     const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error{"the controller went away: " + reason(errno)};
+    if (got < 0) return Error{"connection to the controller lost: " + reason(errno)};
     if (got == 0) return Error{"the controller closed the connection"};
     reader_.feed(std::span(buffer).first(static_cast<std::size_t>(got)));
   }

@@ -16,7 +16,7 @@ constexpr int names_shown = 5;
 constexpr int names_compared = 1000;
 
 Error unknown_job(const Store& store, const std::string& typed) {
-  std::string message = "there is no job " + quoted_text(typed);
+  std::string message = "job " + quoted_text(typed) + " not found";
   JobFilter filter;
   filter.limit = names_compared;
   filter.include_archived = true;
@@ -43,7 +43,7 @@ Result<JobRow> find_job(const Store& store, const std::string& typed) {
     std::vector<std::string> shown(*names);
     const bool more = shown.size() > names_shown;
     shown.resize(std::min<std::size_t>(shown.size(), names_shown));
-    return Error{quoted_text(typed) + " could be several jobs: " + joined(shown) +
+    return Error{quoted_text(typed) + " is an ambiguous job name: " + joined(shown) +
                  (more ? ", …" : "")};
   }
   const auto row = store.job(JobId{names->front()});

@@ -71,7 +71,7 @@ class Following {
   std::optional<Ended> ended_;
   std::optional<Refused> refused_;
   std::string last_sentence_;
-  std::string why_unconnected_ = "its controller ends again and again";  // told when it lasts
+  std::string why_unconnected_ = "the controller keeps exiting";  // told when it lasts
   bool detach_ = false;
   int failures_ = 0;
 };
@@ -130,7 +130,7 @@ void Following::cancel() {
   } else if (const auto* no = std::get_if<Refused>(&*answer)) {
     complain(no->message, common_);
   } else {
-    display_.sentence("cancelling; waiting until every rank is proven gone");
+    display_.sentence("cancelling; waiting until every rank is confirmed stopped");
   }
 }
 
@@ -194,7 +194,7 @@ Followed Following::run() {
   if (refused_)
     complain(refused_->message, common_);
   else
-    complain("lost sight of job " + request_.job.value + ": " + why_unconnected_, common_);
+    complain("lost connection to job " + request_.job.value + ": " + why_unconnected_, common_);
   return {std::nullopt, refused_ ? refused_->exit_code : internal};
 }
 

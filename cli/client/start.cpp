@@ -89,7 +89,7 @@ class ControllerStart {
 
  private:
   Status spawn() {
-    if (starts_ == start_attempts) return ended_while_starting("ended again and again", home_);
+    if (starts_ == start_attempts) return ended_while_starting("keeps exiting", home_);
     ++starts_;
     const std::string program = muster_program();
     child_ = ::fork();
@@ -246,10 +246,9 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
   if (!version) return version.error();
   if (version->build_id != own_build_id()) {
     if (version->live_jobs > 0) {
-      notice(
-          "the running controller is another build of muster; it is kept because it looks after " +
-              std::to_string(version->live_jobs) + " job(s)",
-          common);
+      notice("the running controller is another build of muster; it is kept: it manages " +
+                 std::to_string(version->live_jobs) + " job(s)",
+             common);
     } else {
       const auto replaced = replace_controller(home);
       if (!replaced) return replaced.error();

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/grammar/renamed.h"
 #include "cli/query/query.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
@@ -45,14 +46,13 @@ void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names
   const auto set = [&value, &words, list, names](const std::string& text) {
     const auto found = words.find(folded(text));
     if (found == words.end()) {
-      throw CLI::ValidationError(names + ": '" + text + "' is none of: " + list);
+      throw CLI::ValidationError(names + ": '" + text + "': expected one of: " + list);
     }
     value = found->second;
   };
-  const CLI::Option* option =
-      app.add_option_function<std::string>(names, set, help + ": " + list)
-          ->type_name("WORD")
-          ->group("Shared options");
+  const CLI::Option* option = app.add_option_function<std::string>(names, set, help + ": " + list)
+                                  ->type_name("WORD")
+                                  ->group("Shared options");
   offered[option] = std::move(known);
 }
 
@@ -78,7 +78,7 @@ std::string footer() {
   }
   return text +
          "  130  interrupted by Ctrl-C or SIGTERM: the job continues\n"
-         "State lies in $MUSTER_HOME (default ~/.local/state/muster).";
+         "State is stored in $MUSTER_HOME (default ~/.local/state/muster).";
 }
 
 std::string full_name(const CLI::App& app) {
@@ -124,7 +124,8 @@ void Arguments::option(const std::string& names, std::optional<Milliseconds>& va
   const auto set = [&value, names](const std::string& text) {
     value = parse_duration(text);
     if (!value) {
-      throw CLI::ValidationError(names + ": '" + text + "' is no duration; write 90, 45s or 1h30m");
+      throw CLI::ValidationError(names + ": invalid duration '" + text +
+                                 "'; write 90, 45s or 1h30m");
     }
   };
   app_->add_option_function<std::string>(names, set, help)->type_name("DURATION");
@@ -165,11 +166,10 @@ void Arguments::choice(const std::string& names, std::string& value,
     for (const std::string& name : words) {
       if (folded(name) == folded(text)) return std::string();
     }
-    return "'" + text + "' is none of: " + list;
+    return "'" + text + "': expected one of: " + list;
   };
-  (*offered_)[app_->add_option(names, value, help + ": " + list)
-                  ->type_name("WORD")
-                  ->check(known)] = {words};
+  (*offered_)[app_->add_option(names, value, help + ": " + list)->type_name("WORD")->check(known)] =
+      {words};
 }
 
 void Arguments::ignored(const std::string& names, const std::string& help) {
@@ -226,7 +226,7 @@ struct CommandLine::Parser {
   void add_shared(CLI::App& verb, const VerbTexts& texts) {
     if (!texts.own_output_option) {
       const auto& words = texts.monitor_outputs ? monitor_output_words : output_words;
-      add_words(verb, offered, "-o,--output", common.output, words, "Form of the result");
+      add_words(verb, offered, "-o,--output", common.output, words, "Output format");
       verb.add_option("--query", common.query,
                       "Only this part of the result, as JMESPath: attempts[0].cause")
           ->type_name("TEXT")
@@ -240,9 +240,9 @@ struct CommandLine::Parser {
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->group("Shared options");
-    verb.add_flag("--only-show-errors", common.only_show_errors, "No notices and warnings")
+    verb.add_flag("--only-show-errors", common.only_show_errors, "Only show errors")
         ->group("Shared options");
-    verb.add_flag("--verbose,--debug", common.verbose, "Say more")->group("Shared options");
+    verb.add_flag("--verbose,--debug", common.verbose, "Verbose")->group("Shared options");
   }
 };
 
@@ -251,11 +251,10 @@ CommandLine::CommandLine()
           "muster", "muster gathers the ranks: runs distributed jobs on the machines you have",
           footer()}) {}
 
-CommandLine::CommandLine(const ProgramTexts& program)
-    : parser_(std::make_unique<Parser>(program)) {
+CommandLine::CommandLine(const ProgramTexts& program) : parser_(std::make_unique<Parser>(program)) {
   CLI::App& app = parser_->app;
   app.require_subcommand(0, 1);
-  app.set_help_flag("-h,--help", "This text");
+  app.set_help_flag("-h,--help", "Show help");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   app.get_formatter()->column_width(34);
   parser_->add_shared(app, {});  // before the verb too
@@ -397,6 +396,7 @@ VerbShape shape_of(const CLI::App& app, const OfferedByOption& offered) {
 }  // namespace
 
 ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
+  arguments = with_present_names(std::move(arguments));
   if (!arguments.empty() && arguments.front() == "help") {  // `help run` is `run --help`
     arguments.erase(arguments.begin());
     arguments.push_back("--help");

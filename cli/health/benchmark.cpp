@@ -123,7 +123,7 @@ HealthState remembered(const std::optional<std::filesystem::path>& file, const s
   if (!file) return {};
   auto state = load_health_state(*file);
   if (!state) {
-    notice(state.error().message + "; it is begun anew", common);
+    notice(state.error().message + "; starting with empty state", common);
     return {};
   }
   const bool is_of_here = *state && (*state)->host == host;
@@ -158,7 +158,7 @@ std::string misnamed_probe(const std::vector<std::string>& only) {
   for (const std::string& name : only) {
     if (std::ranges::find(names, name) != names.end()) continue;
     const std::string meant = did_you_mean(name, names);
-    return "--only: there is no probe '" + name + "' of one node; " +
+    return "--only: there is no benchmark '" + name + "' of one node; " +
            (meant.empty() ? "there are " + joined(names) : meant);
   }
   return {};
@@ -179,7 +179,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
   const ProbePlan plan = plan_of(sources, profile, wanted);
   const std::string left_out = left_out_of(plan, wanted.only);
   if (!left_out.empty() && plan.impossible.empty()) {
-    notice("left out: " + left_out + ": this node cannot run it, or the profile turned it off",
+    notice("skipped: " + left_out + ": this node cannot run it, or the profile turned it off",
            common);
   }
   const std::string busy = plan.probes.empty()   ? ""
@@ -295,14 +295,15 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const auto& figures = std::get<ProbeFigures>(measured);
   if (figures.samples.empty()) {
     return complain(
-        "nothing was measured: the profile has no floor for a probe of one node; --only measures "
-        "without one, `muster health learn --measure` writes floors",
+        "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
+        "measures "
+        "without one, `muster health learn --measure` writes minimums",
         static_cast<int>(HealthExit::unclear), common);
   }
 
   // What is remembered is read late: other runs wrote it while the probes ran.
   const bool was_busy = !figures.busy.empty();
-  if (was_busy) notice("not idle: " + figures.busy + ": nothing of this run is remembered", common);
+  if (was_busy) notice("not idle: " + figures.busy + ": state not saved", common);
   const auto file = was_busy ? std::nullopt : active_state_file(options, sources.host());
   HealthState state = remembered(file, sources.host(), common);
   ActiveMoment moment;
@@ -312,7 +313,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const ActiveLook look = judge_figures(figures, *profile, moment, state);
   if (file) {
     const auto saved = save_health_state(*file, state);
-    if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+    if (!saved) notice(saved.error().message + ": state not saved", common);
   }
   const HealthForms forms{moment.at.wall, look.look.reports,
                           [&](const HealthTextForm& form) { return active_text(look, form); },

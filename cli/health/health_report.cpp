@@ -108,24 +108,25 @@ std::string verdict_text(const HealthLook& look, bool color) {
   std::string text;
   for (const StandingFault& fault : verdict.drains) text += fault_text("drains: ", fault);
   for (const StandingFault& fault : verdict.would_drain) {
-    text += fault_text("would drain, were it enforced: ", fault);
+    text += fault_text("would drain (observe mode): ", fault);
   }
   if (!verdict.would_drain.empty()) text += how_to_enforce(verdict.would_drain.front(), look);
-  if (!verdict.unclear.empty()) text += "required, no pass: " + names_of(verdict.unclear) + "\n";
+  if (!verdict.unclear.empty())
+    text += "required check did not pass: " + names_of(verdict.unclear) + "\n";
   if (!verdict.unconfirmed.empty()) {
-    text += "failed, not often enough to be believed: " + names_of(verdict.unconfirmed) + "\n";
+    text += "failed, not yet confirmed: " + names_of(verdict.unconfirmed) + "\n";
   }
   const HealthExit exit = health_exit(look);
   const std::string host = one_line(look.run.host);
   if (exit == HealthExit::drained) {
-    return printable(text) + inked(host + " takes no job", Ink::red, color) + ": " +
+    return printable(text) + inked(host + " unavailable", Ink::red, color) + ": " +
            one_line(verdict.reason()) + "\n";
   }
   if (exit == HealthExit::unclear) {
-    return printable(text) + inked(host + " is unclear", Ink::yellow, color) +
+    return printable(text) + inked(host + " is unknown", Ink::yellow, color) +
            (look.nothing_checked ? ": nothing was checked\n" : "\n");
   }
-  return printable(text) + inked("nothing keeps jobs from " + host, Ink::green, color) + "\n";
+  return printable(text) + inked(host + " is ready", Ink::green, color) + "\n";
 }
 
 Document faults_document(const std::vector<StandingFault>& faults) {
@@ -233,7 +234,7 @@ std::string summary_of(const HealthLook& look) {
 std::string health_text(const HealthLook& look, const HealthTextForm& form) {
   std::string text = findings_text(look.reports, form);
   if (!text.empty()) text += "\n";
-  if (look.beside_ranks) text += "beside ranks: checks that would disturb them were left out\n";
+  if (look.beside_ranks) text += "during a job: checks that would disturb its ranks were skipped\n";
   for (const HungSource& hung : look.hung) {
     text += inked("hung", Ink::red, form.color) + ": " + one_line(hung.source) + ": " +
             one_line(hung.why) + "\n";

@@ -174,7 +174,7 @@ void NodeLook::show_fault(HealthLook& look, const StandingFault& fault) const {
   std::erase_if(look.reports, is_of_fault);
   HealthFinding finding = fault.finding;
   finding.evidence.push_back("not seen in this run, last " + utc_text(fault.last_bad) +
-                             "; stands until " + stands_until(fault));
+                             "; active until " + stands_until(fault));
   look.reports.push_back(
       report_of(finding, 0, look.run, health_.rules(), health_.memory().streaks));
 }
@@ -202,8 +202,7 @@ HealthLook NodeLook::result() const {
   const NodeReadings& all = sources_.all();
   look.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
   std::erase_if(look.versions, [&](const auto& one) { return !is_asked_for(one.first); });
-  look.nothing_checked =
-      look.reports.empty() && look.first_readings == 0 && look.versions.empty();
+  look.nothing_checked = look.reports.empty() && look.first_readings == 0 && look.versions.empty();
   return look;
 }
 

@@ -115,7 +115,7 @@ bool reads_back(const std::string& text, const CommonOptions& common) {
   const auto findings = read_health_profile("profile", text, names_of_checks()).findings;
   if (!has_errors(findings)) return true;
   print_findings(findings, common);
-  complain("what was read makes no profile: is this node healthy?", common);
+  complain("no profile can be made of what was read: is this node healthy?", common);
   return false;
 }
 
@@ -124,14 +124,14 @@ void tell_left_out(const LearnedProfile& learned, const HealthSources& sources,
   for (const HungSource& hung : sources.hung()) {
     notice("hung: " + hung.source + ": " + hung.why, common);
   }
-  for (const std::string& one : learned.left_out) notice("left out: " + one, common);
+  for (const std::string& one : learned.left_out) notice("skipped: " + one, common);
 }
 
 // A number that is missing on one device makes no floor.
 int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
                    HealthProfile& profile, const CommonOptions& common) {
   if (!options.measure) {
-    notice("left out: floors: how fast its devices are was not measured; --measure does", common);
+    notice("skipped: minimums: how fast its devices are was not measured; --measure does", common);
     return 0;
   }
   if (!sources.is_this_host()) {
@@ -147,10 +147,10 @@ int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
   const auto& samples = std::get<ProbeFigures>(measured).samples;
   const std::string& busy = std::get<ProbeFigures>(measured).busy;
   if (!busy.empty())
-    notice("measured on a host that is not idle (" + busy + "): floors are low", common);
+    notice("measured on a host that is not idle (" + busy + "): minimums are low", common);
   learn_floors(worst_values(samples), profile);
   for (const PerformanceSample& one : samples) {
-    if (!one.value) notice("left out: floors: " + one.metric + ": " + one.error, common);
+    if (!one.value) notice("skipped: minimums: " + one.metric + ": " + one.error, common);
   }
   return 0;
 }

@@ -90,9 +90,9 @@ std::string names_at(const Document& verdict, const char* key) {
 std::string why_unclear(const Document& verdict) {
   const std::string unclear = names_at(verdict, "unclear");
   const std::string unconfirmed = names_at(verdict, "unconfirmed");
-  std::string why = unclear.empty() ? "" : "required, no pass: " + unclear;
+  std::string why = unclear.empty() ? "" : "required check did not pass: " + unclear;
   if (unconfirmed.empty()) return why;
-  return why + (why.empty() ? "" : "; ") + "not often enough to be believed: " + unconfirmed;
+  return why + (why.empty() ? "" : "; ") + "not yet confirmed: " + unconfirmed;
 }
 
 // Throws for what is no answer.

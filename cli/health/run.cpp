@@ -29,7 +29,7 @@ HealthState remembered(const std::optional<std::filesystem::path>& path,
   if (!path) return {};
   auto state = load_health_state(*path);
   if (!state) {
-    notice(state.error().message + "; it is begun anew", common);
+    notice(state.error().message + "; starting with empty state", common);
     return {};
   }
   const bool is_of_here = *state && (*state)->host == sources.host();
@@ -54,7 +54,7 @@ Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWan
   }
   ChosenProfile chosen = choose_profile(kind_of(sources), state.profile);
   if (!chosen.why_none.empty()) {
-    notice(chosen.why_none + ": what only a profile can tell is not judged; --profile names one",
+    notice(chosen.why_none + ": checks that need a profile are skipped; --profile names one",
            common);
   }
   state.profile = chosen.profile.name;
@@ -131,7 +131,7 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
                  const CommonOptions& common) {
   if (prepared.state_file) {
     const auto saved = save_health_state(*prepared.state_file, prepared.look->state());
-    if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+    if (!saved) notice(saved.error().message + ": state not saved", common);
   }
   if (options.prometheus_file.empty()) return 0;
   const HealthLook look = prepared.look->result();

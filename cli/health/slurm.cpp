@@ -85,7 +85,7 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
     return not_proven;
   }
   notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
-                              : name + " takes jobs again: its fault is over",
+                              : name + " resumed: its fault is resolved",
          common);
   return code;
 }

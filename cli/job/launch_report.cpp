@@ -18,7 +18,9 @@ namespace {
 // A screen has room for these; all are in the JSON report and in the trace.
 constexpr std::size_t nodes_shown = 5;
 
-double ms_of(std::int64_t us) { return static_cast<double>(us) / 1000; }
+double ms_of(std::int64_t us) {
+  return static_cast<double>(us) / 1000;
+}
 
 std::string ms_text(std::int64_t us) {
   std::array<char, 32> text{};
@@ -158,8 +160,8 @@ int tell_launch(const FoundJob& found, const std::string& value, const CommonOpt
   if (!history) return failed(history.error().message, common);
   const auto profile = launch_profile(history->records, history->links);
   if (!profile) {
-    notice("job " + found.row.name + " has not been placed on any node yet: there is no launch " +
-               "to tell of",
+    notice("job " + found.row.name + " has not been allocated any node yet: there is no launch " +
+               "to report",
            common);
     return 0;
   }
@@ -169,8 +171,11 @@ int tell_launch(const FoundJob& found, const std::string& value, const CommonOpt
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << chrome_trace(found.row.name, *profile).dump() << "\n";
   file.close();
-  if (!file) return failed("cannot write the trace to " + path + ": name another file with "
-                           "--profile=FILE", common);
+  if (!file)
+    return failed("cannot write the trace to " + path +
+                      ": name another file with "
+                      "--profile=FILE",
+                  common);
   notice("trace of the launch: " + path, common);
   return 0;
 }

@@ -168,7 +168,8 @@ std::vector<Finding> train_findings(const JobFile& job, const ComputeTarget& tar
 std::string train_memory_text(const TrainMemory& memory) {
   if (!memory.bytes) return "per rank: not known: " + memory.trouble;
   std::string text = "per rank: " + gib_text(*memory.bytes);
-  if (!memory.available) return text + " (what the nodes have is not known before they are asked)";
+  if (!memory.available)
+    return text + " (what the nodes have is not known before they are queried)";
   text += " of " + gib_text(*memory.available) + ": ";
   if (!memory.lacks()) return text + "fits";
   text += "does not fit";

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string_view>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "cli/client/connection.h"
 #include "cli/terminal/table.h"
@@ -56,8 +56,7 @@ std::string remedy_note(const NodeLine& node) {
 std::string unfit_text(const NodeLine& node) {
   const std::string note = remedy_note(node);
   return node.unfit_reason + " since " + local_text(*node.unfit_since) + ": " + node.unfit->what +
-         (note.empty() ? "" : "; " + note) +
-         (node.next_look.empty() ? "" : "; " + node.next_look);
+         (note.empty() ? "" : "; " + note) + (node.next_look.empty() ? "" : "; " + node.next_look);
 }
 
 Document remedy_document(const NodeLine& node) {
@@ -112,7 +111,7 @@ std::string standing_text(const NodeLine& node) {
   if (!node.remedy.empty()) return remedy_note(node);
   if (!node.leaves.empty()) return node.leaves;
   if (!node.set_aside.empty()) {
-    return "set aside by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
+    return "cordoned by muster until " + local_text(*node.set_aside_until) + ": " + node.set_aside;
   }
   if (!node.faults.empty()) return "no; " + node.faults.front().what;
   if (node.evidence.empty()) return "";
@@ -173,9 +172,8 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
 
 // GPUs are a column where any node has one.
 Table table_of_nodes(const std::vector<NodeLine>& nodes) {
-  const bool with_gpus = std::any_of(nodes.begin(), nodes.end(), [](const NodeLine& node) {
-    return node.gpus.value_or(0) > 0;
-  });
+  const bool with_gpus = std::any_of(
+      nodes.begin(), nodes.end(), [](const NodeLine& node) { return node.gpus.value_or(0) > 0; });
   std::vector<std::string> header{"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"};
   if (with_gpus) header.insert(header.begin() + 3, "GPUS");
   Table table(header);

@@ -77,7 +77,7 @@ std::optional<std::string> why_full_adds_nothing(const MusterSettings& settings,
   }
   if (!plan_of(settings, target).probes.empty()) return std::nullopt;
   return "the health profile of " + target.name +
-         " has no floor that a gate measures; `muster health learn --measure` writes floors";
+         " has no minimum that a gate measures; `muster health learn --measure` writes minimums";
 }
 
 Finding about(const JobFile& job, Severity severity, const std::string& key,

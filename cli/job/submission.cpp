@@ -34,7 +34,7 @@ constexpr int invalid_job = static_cast<int>(ExitCode::invalid_job);
 std::string generated_name() {
   NameBytes random{};
   check(::getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size()),
-        "the kernel gives random bytes");
+        "no random bytes");
   return job_name_from(random);
 }
 
@@ -83,7 +83,7 @@ Result<Fd> claim_directory(const Home& home, const JobId& job) {
   const bool locked = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
   if (locked && (made || is_abandoned(home, job))) return lock;
   return Error{"the job name '" + job.value +
-               "' is taken; leave `name` out and one is made, or choose another"};
+               "' exists; omit `name` to generate one, or choose another"};
 }
 
 Status fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
@@ -170,7 +170,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   }
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
-    return refused("'" + spec.name + "' is no job name; use letters, digits, '_' and '-'",
+    return refused("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
                    invalid_job, common);
   }
   if (auto ready = prepare_home(home); !ready) {

@@ -18,7 +18,7 @@ int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common
   FollowRequest request;
   request.job = job;
   request.logs.ranks.emplace();
-  request.on_detach = "cancelling goes on; see: muster status " + job.value;
+  request.on_detach = "cancelling continues; see: muster status " + job.value;
   const Followed followed = follow_job(home, request, common);
   if (!followed.ended) return followed.exit_code;
   notice("job " + job.value + " " + followed.ended->state + ": " + followed.ended->reason, common);
@@ -44,16 +44,18 @@ int cancel_job(const CancelOptions& options, const CommonOptions& common) {
 }
 
 void add_cancel(CommandLine& line) {
-  line.verb({"cancel", "Stop a job and wait until every rank is proven gone"}, [](Arguments& of) {
-    auto options = std::make_shared<CancelOptions>();
-    auto wait = std::make_shared<bool>();
-    of.argument("JOB", options->job, "Job name, or the beginning of one");
-    of.offer("JOB", {.words = {}, .unfinished_jobs = true});
-    of.option("--grace", options->grace, "Time between the stop signal and SIGKILL");
-    of.flag("--wait", *wait, "Wait for the proof (the default)");
-    of.flag("--no-wait", options->no_wait, "Return when the job has been told to stop");
-    return [options, wait](const CommonOptions& common) { return cancel_job(*options, common); };
-  });
+  line.verb(
+      {"cancel", "Stop a job and wait until every rank is confirmed stopped"}, [](Arguments& of) {
+        auto options = std::make_shared<CancelOptions>();
+        auto wait = std::make_shared<bool>();
+        of.argument("JOB", options->job, "Job name, or the beginning of one");
+        of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+        of.option("--grace", options->grace, "Time between the stop signal and SIGKILL");
+        of.flag("--wait", *wait, "Wait for the proof (the default)");
+        of.flag("--no-wait", options->no_wait, "Return when the job has been asked to stop");
+        return
+            [options, wait](const CommonOptions& common) { return cancel_job(*options, common); };
+      });
 }
 
 }  // namespace muster

@@ -157,7 +157,7 @@ void add_export(CommandLine& line) {
 }  // namespace
 
 void add_checkpoint(CommandLine& line) {
-  line.group({checkpoint_group, "Checkpoints: list, check, set aside, export"});
+  line.group({checkpoint_group, "Checkpoints: list, check, quarantine, export"});
   add_list_and_show(line);
   add_verify(line);
   add_deed(line, "quarantine", "Never resume from one again", Reason::required,

@@ -25,15 +25,15 @@ constexpr const char* run_footer =
     "them\n"
     "is looked at. Nothing is drained: agents watch their nodes, and say so by themselves.\n"
     "Exit codes:\n"
-    "  0    nothing keeps jobs from this host, or from any of the nodes\n"
-    "  1    a fault stands that drains it, or one of them (the last line says which)\n"
-    "  3    unclear: no pass of a check that the profile requires, or a failure of one that it\n"
-    "       enforces was not seen often enough to be believed; or a node that does not answer;\n"
+    "  0    this host, or every one of the nodes, is ready\n"
+    "  1    an active fault drains it, or one of them (the last line says which)\n"
+    "  3    unknown: a check that the profile requires did not pass, or a failure of one that it\n"
+    "       enforces is not yet confirmed; or a node does not answer;\n"
     "       or nothing was checked\n"
     "  90   the profile is wrong; 99: a result could not be written; 2: wrong usage\n"
     "  With -o nagios 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"
     "  With --slurm 0, or 1 for a node that is to get no job.\n"
-    "What is remembered from run to run, such as counters, lies in\n"
+    "What is remembered from run to run, such as counters, is stored in\n"
     "$MUSTER_HOME/health-HOST.state.";
 constexpr const char* root_help =
     "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
@@ -48,8 +48,8 @@ void declare_prometheus_file(Arguments& of, std::string& file) {
 
 void declare_kept(Arguments& of, HealthKept& options) {
   of.flag("--all", options.all, "Show the checks that passed, too");
-  of.option("--state", options.state, "What is remembered from run to run lies here");
-  of.flag("--forget", options.forget, "Remember nothing, before or after");
+  of.option("--state", options.state, "Where to store what is remembered from run to run");
+  of.flag("--no-state", options.forget, "Remember nothing, before or after");
   declare_prometheus_file(of, options.prometheus_file);
 }
 
@@ -60,19 +60,19 @@ Action declare_run(Arguments& of) {
   of.option("--timeout", options->timeout, "With nodes: for each of them (default 30s)");
   of.option("--profile", options->profile,
             "What a healthy host is: NAME or FILE, default by its GPUs");
-  of.flag("--profile-alone", options->profile_alone,
+  of.flag("--no-base-profile", options->profile_alone,
           "FILE is whole: it does not go over a shipped one");
   of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
             "Which checks, by when they run");
   of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
-  of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+  of.flag("--once", options->quick, "One run: what stays open is not read again");
   of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
-  of.flag("--beside-ranks", options->beside_ranks,
+  of.flag("--during-job", options->beside_ranks,
           "A job runs here: only what does not disturb it, whatever the phase");
   of.folder("--root", options->root, root_help);
   declare_kept(of, *options);
   of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
-  of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who asks");
+  of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who calls");
   of.option("--scontrol", options->scontrol, "With --slurm: the program");
   return [options](const CommonOptions& common) {
     if (!is_of_cluster(*options)) return run_health(*options, common);
@@ -139,7 +139,8 @@ void add_learn_and_record(CommandLine& line) {
 }
 
 void add_active(CommandLine& line) {
-  VerbTexts texts = texts_of("active", "Measure how fast this idle host is, or nodes, under load");
+  VerbTexts texts =
+      texts_of("benchmark", "Measure how fast this idle host is, or nodes, under load");
   texts.monitor_outputs = true;
   texts.footer =
       "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
@@ -154,19 +155,20 @@ void add_active(CommandLine& line) {
       "telling of what failed until it passed three times.\n"
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
-      "and profile on each figure is also held against the median of all: 5 % below it fails, of\n"
+      "and profile on each metric is also compared with the median of all: 5 % below it fails, of\n"
       "disks 20 %.";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthActiveOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
     of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
     of.option("--timeout", options->timeout,
-              "With nodes: for the probes of each, default as long as they may take");
+              "With nodes: for the benchmarks of each, default as long as they may take");
     of.option("--profile", options->profile,
-              "Whose floors are to be met: NAME or FILE, default by the GPUs");
-    of.flag("--profile-alone", options->profile_alone,
+              "Whose minimums are to be met: NAME or FILE, default by the GPUs");
+    of.flag("--no-base-profile", options->profile_alone,
             "FILE is whole: it does not go over a shipped one");
-    of.repeated("--only", options->only, "Only this benchmark, floor or none (again for more)");
+    of.repeated("--only", options->only,
+                "Only this benchmark, with a minimum or without (repeat for more)");
     of.option("--burn-minutes", options->burn_minutes,
               "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
     of.option("--disk", options->disk, "The disk of this DIR is measured too");
@@ -186,20 +188,21 @@ void add_fabric(CommandLine& line) {
   VerbTexts texts = texts_of("fabric", "Check the InfiniBand fabric that this host is on");
   texts.monitor_outputs = true;
   texts.footer =
-      "Asks iblinkinfo, ibqueryerrors, sminfo and, with --golden, ibnetdiscover, of the package\n"
+      "Asks iblinkinfo, ibqueryerrors, sminfo and, with --baseline, ibnetdiscover, of the package\n"
       "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
       "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
-      "remembered lies in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
-      "3 as well when no tool answers.";
+      "remembered is stored in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
+      "3 also when no tool answers.";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthFabricOptions>();
     of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
-    of.option("--golden", options->golden, "What was there when all was well: FILE");
-    of.option("--save-golden", options->save_golden, "Write what is there now to this FILE, only");
+    of.option("--baseline", options->golden, "The fabric when all was well: FILE");
+    of.option("--save-baseline", options->save_golden,
+              "Write what is there now to this FILE, only");
     of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
     of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
     of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
-    of.flag("--quick", options->quick, "One look: what it leaves open is not looked at again");
+    of.flag("--once", options->quick, "One run: what stays open is not read again");
     declare_kept(of, *options);
     return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
   });
@@ -218,11 +221,12 @@ void add_pairs(CommandLine& line) {
       "measurements. One fault takes three rounds of --time (for each rail; with NCCL and half a\n"
       "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
       "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
-      "FILE of --leaves has lines \"node leaf\"; without it ibnetdiscover is asked, on this host.\n"
+      "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this "
+      "host.\n"
       "A slow link between switches shows as a path between two nodes; health fabric finds bad "
       "links.\n"
       "Exit codes:\n"
-      "  0    no pair is slower than the others or than the profile's floor\n"
+      "  0    no pair is slower than the others or than the profile's minimum\n"
       "  1    a node, rail, path or leaf is named\n"
       "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
   line.verb_of(health_group, texts, [](Arguments& of) {
@@ -230,19 +234,19 @@ void add_pairs(CommandLine& line) {
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
     of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
     of.option("--profile", options->profile,
-              "Whose floors and ports are meant: NAME or FILE, default the target's");
+              "Whose minimums and ports are used: NAME or FILE, default the target's");
     of.option("--time", options->time, "Of a measurement (default 10s)");
     of.option("--timeout", options->timeout, "Until a node is reached (default 30s)");
-    of.option("--leaves", options->leaves, "Which leaf switch each node is below: FILE");
+    of.option("--topology", options->leaves, "Which leaf switch each node is below: FILE");
     of.repeated("--hca", options->hcas,
-                "By which port of this host the fabric is asked, as mlx5_0:1 (again for more)");
+                "By which port of this host the fabric is queried, as mlx5_0:1 (repeat for more)");
     of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
     of.flag("--nccl", options->nccl,
-            "All GPUs of both nodes, though the profile has no floor for it");
-    of.flag("--no-nccl", options->no_nccl, "Leave GPUs out, although the profile has such a floor");
+            "All GPUs of both nodes, though the profile has no minimum for it");
+    of.flag("--no-nccl", options->no_nccl, "Skip GPUs, although the profile has such a minimum");
     of.option("--port", options->port, "The first of the ports that are used (default 18700)");
     of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
-    of.flag("--force", options->force, "Measure hosts that are busy without a job as well");
+    of.flag("--force", options->force, "Also measure hosts that are busy without a job");
     of.flag("--all", options->all, "Show all tests that gave no result");
     declare_prometheus_file(of, options->prometheus_file);
     return [options](const CommonOptions& common) { return run_health_pairs(*options, common); };

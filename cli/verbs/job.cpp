@@ -40,7 +40,7 @@ void file_option(Arguments& of, std::string& file) {
 }
 
 int create(const CreateOptions& options, const CommonOptions& common) {
-  if (options.web) notice("note: --web means nothing to muster and is ignored", common);
+  if (options.web) notice("note: --web has no effect", common);
   if (options.dry_run) return plan_job(options.run, common);
   return options.stream ? run_job(options.run, common) : submit_only(options.run, common);
 }
@@ -55,7 +55,7 @@ void add_create(CommandLine& line) {
         of.option("-a,--save-as", options->run.save_as,
                   "Write what was queued to this file (YAML)");
         of.flag("-s,--stream", options->stream, "Follow the job; return its exit code");
-        of.flag("--skip-validation", options->run.accept_unresolved, "Let unresolved items pass");
+        of.flag("--skip-validation", options->run.accept_unresolved, "Accept unsupported items");
         of.flag("--dry-run", options->dry_run, "Show the placement, queue nothing");
         of.flag("-e,--web", options->web, "Ignored");
         return [options](const CommonOptions& common) { return create(*options, common); };
@@ -142,7 +142,7 @@ void add_cancel_job(CommandLine& line) {
     name_option(of, options->job);
     of.option("--grace", options->grace, "Time between the stop signal and SIGKILL");
     of.flag("--wait", *wait, "Wait for the proof that every rank is gone (the default)");
-    of.flag("--no-wait", options->no_wait, "Return when the job has been told to stop");
+    of.flag("--no-wait", options->no_wait, "Return when the job has been asked to stop");
     return [options, wait](const CommonOptions& common) { return cancel_job(*options, common); };
   });
 }

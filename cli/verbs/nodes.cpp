@@ -28,7 +28,7 @@ void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions
     const std::string what = breaker.is_check ? " drains no node for " + breaker.target
                                               : " sets no node of " + breaker.target + " aside";
     notice("since " + local_text(breaker.since) + " muster" + what + ": " + breaker.reason +
-               "; when that is mended: muster nodes --rearm " + breaker.target,
+               "; once fixed, run: muster nodes --reset-breaker " + breaker.target,
            common);
   }
 }
@@ -39,7 +39,7 @@ int rearm(const std::string& target, const CommonOptions& common) {
   if (const auto* no = std::get_if<Refused>(&*answer)) {
     return complain(no->message, no->exit_code, common);
   }
-  notice("what " + target + " is blamed for from now on counts again", common);
+  notice("what " + target + " fails from now on counts again", common);
   return 0;
 }
 
@@ -104,7 +104,7 @@ Status check_node_name(const std::string& node, const Home& home, const CommonOp
 
 int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
   if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
-    return complain("--reason: it is empty; say why, for whoever asks later", usage_error, common);
+    return complain("--reason: it is empty; say why, for the record", usage_error, common);
   }
   const Home home = Home::from_environment();
   if (const auto known = check_node_name(options.node, home, common); !known) {
@@ -116,7 +116,7 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
   if (const auto* no = std::get_if<Refused>(&*answer)) {
     return complain(no->message, no->exit_code, common);
   }
-  notice(options.node + (drained ? " gets nothing new" : " takes jobs again"), common);
+  notice(options.node + (drained ? " drained" : " resumed"), common);
   if (wants_table(common)) return 0;
   const Document reason = drained ? Document(options.reason) : Document("");
   return print_document(
@@ -128,7 +128,8 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
 void add_nodes(CommandLine& line) {
   line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
     auto target = std::make_shared<std::string>();
-    of.option("--rearm", *target, "TARGET, CHECK@TARGET or CHECK: let it set aside or drain again");
+    of.option("--reset-breaker", *target,
+              "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
     return [target](const CommonOptions& common) {
       return target->empty() ? show_nodes(common) : rearm(*target, common);
     };
@@ -139,12 +140,12 @@ void add_drain(CommandLine& line) {
   line.verb({"drain", "Give a node nothing new; what runs there may go on"}, [](Arguments& of) {
     auto options = std::make_shared<DrainOptions>();
     of.argument("NODE", options->node, "Node name");
-    of.option("--reason", options->reason, "Why, for whoever asks later");
+    of.option("--reason", options->reason, "Why, for the record");
     of.require("--reason");
     of.option("--move-after", options->move_after, "Then move what still runs there (0: now)");
     return [options](const CommonOptions& common) { return set_drain(*options, true, common); };
   });
-  line.verb({"undrain", "Let a drained node, or one set aside, take jobs"}, [](Arguments& of) {
+  line.verb({"undrain", "Resume a drained or cordoned node"}, [](Arguments& of) {
     auto options = std::make_shared<DrainOptions>();
     of.argument("NODE", options->node, "Node name");
     return [options](const CommonOptions& common) { return set_drain(*options, false, common); };

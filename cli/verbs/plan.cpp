@@ -95,7 +95,7 @@ void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
   for (const NodeId& node : plan.unavailable) notice("warning: " + unavailable.at(node), common);
   const auto least = static_cast<std::size_t>(plan.spec.muster.nodes_min);
   if (plan.unavailable.empty() || plan.nodes.size() >= least) return;
-  notice("warning: the job would wait: it needs " + count_text(least, "node") + ", and " +
+  notice("warning: the job would be pending: it needs " + count_text(least, "node") + ", and " +
              std::to_string(plan.nodes.size()) + " of " + plan.target.name + " can be had now",
          common);
 }

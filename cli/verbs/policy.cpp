@@ -26,12 +26,14 @@ struct PolicyTestOptions {
   bool replay = false;
 };
 
-int table_width() { return is_terminal(Stream::out) ? terminal_width(Stream::out) : 0; }
+int table_width() {
+  return is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+}
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
   const bool of_file = typed.empty() || names_file(typed);
-  const auto subject = of_file ? policy_of_file(typed, common)
-                               : policy_of_job(Home::from_environment(), typed);
+  const auto subject =
+      of_file ? policy_of_file(typed, common) : policy_of_job(Home::from_environment(), typed);
   if (!subject) {
     return complain(subject.error().message, of_file ? invalid_file : no_such_job, common);
   }
@@ -59,7 +61,7 @@ Result<ExitStatus> status_of(const PolicyTestOptions& options) {
     if (options.exit_code) return Error{"give --exit-code or --signal, not both"};
     const auto number = signal_number(options.signal);
     if (number) return ExitStatus{0, *number};
-    return Error{"--signal: '" + options.signal + "' is no signal; write SIGTERM or 15"};
+    return Error{"--signal: unknown signal '" + options.signal + "'; write SIGTERM or 15"};
   }
   const std::int64_t code = options.exit_code.value_or(1);
   if (code >= 1 && code <= last_code) return ExitStatus{static_cast<int>(code), 0};
@@ -84,8 +86,7 @@ int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
   if (!status) return complain(status.error().message, usage_error, common);
   const auto lines = lines_of(options.log);
   if (!lines) return complain(lines.error().message, no_such_job, common);
-  const auto subject =
-      policy_of_file(options.names.empty() ? "" : options.names.front(), common);
+  const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
   if (!subject) return complain(subject.error().message, invalid_file, common);
   const RuleBook book(settings_of(*subject));
   const KnownExit evidence{*status, *lines};
@@ -176,27 +177,25 @@ int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
 
 void add_policy(CommandLine& line) {
   line.group({"policy", "What is done about failures: the restart rules"});
-  line.verb_of("policy", {"show", "Print the rules in force, in the order they are asked"},
+  line.verb_of("policy", {"show", "Print the rules in force, in the order they are tried"},
                [](Arguments& of) {
                  auto name = std::make_shared<std::string>();
                  of.optional_argument("FILE", *name,
                                       "Job file, cluster file or job; default: the site");
                  return [name](const CommonOptions& common) { return show_policy(*name, common); };
                });
-  line.verb_of("policy", {"test", "Try rules on a log, or on the recorded runs"},
-               [](Arguments& of) {
-                 auto options = std::make_shared<PolicyTestOptions>();
-                 of.several("FILE", options->names,
-                            "Job or cluster file whose rules to try; with --replay also jobs");
-                 of.option("--log", options->log, "Output of a failed rank: its end counts");
-                 of.option("--exit-code", options->exit_code, "How it ended, default 1");
-                 of.option("--signal", options->signal, "How it ended: SIGSEGV or 11");
-                 of.flag("--replay", options->replay,
-                         "What the rules would have made of recorded jobs, default all");
-                 return [options](const CommonOptions& common) {
-                   return test_policy(*options, common);
-                 };
-               });
+  line.verb_of(
+      "policy", {"test", "Try rules on a log, or on the recorded runs"}, [](Arguments& of) {
+        auto options = std::make_shared<PolicyTestOptions>();
+        of.several("FILE", options->names,
+                   "Job or cluster file whose rules to try; with --replay also jobs");
+        of.option("--log", options->log, "Output of a failed rank: its end counts");
+        of.option("--exit-code", options->exit_code, "How it ended, default 1");
+        of.option("--signal", options->signal, "How it ended: SIGSEGV or 11");
+        of.flag("--replay", options->replay,
+                "What the rules would have made of recorded jobs, default all");
+        return [options](const CommonOptions& common) { return test_policy(*options, common); };
+      });
 }
 
 }  // namespace muster

@@ -148,8 +148,7 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
     const std::string ran =
         attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
     table.add({std::to_string(attempt.number.value), joined(attempt.nodes, ","), ran,
-               number(attempt.resumed_from_step),
-               number(attempt.last_step),
+               number(attempt.resumed_from_step), number(attempt.last_step),
                attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
                verdict(attempt)});
   }
@@ -218,8 +217,8 @@ int watch_status(const std::string& job, const CommonOptions& common) {
     const bool last = !job.empty() && has_ended(job);
     const Shown shown = shown_status(job, common);
     const int rows = terminal_height(Stream::out);
-    write_all(Stream::out, "\x1b[H\x1b[2J" +
-                               screenful(shown.text, rows, terminal_width(Stream::out)));
+    write_all(Stream::out,
+              "\x1b[H\x1b[2J" + screenful(shown.text, rows, terminal_width(Stream::out)));
     if (shown.code != 0 || last) return shown.code;
     ::poll(nullptr, 0, redraw_ms);
     if (interrupts.take()) return interrupted_exit_code;
@@ -235,12 +234,11 @@ void add_status(CommandLine& line) {
               auto watch = std::make_shared<bool>();
               of.optional_argument("JOB", *job, "Job name, or the beginning of one");
               auto profile = std::make_shared<std::string>();
-              of.flag("-w,--watch", *watch, "Draw it anew each second, to the end of the job");
+              of.flag("-w,--watch", *watch, "Refresh each second, to the end of the job");
               add_profile_option(of, *profile);
               return [job, watch, profile](const CommonOptions& common) {
                 const int shown =
-                    *watch ? watch_status(*job, common)
-                           : write_shown(shown_status(*job, common));
+                    *watch ? watch_status(*job, common) : write_shown(shown_status(*job, common));
                 if (shown != 0 || job->empty()) return shown;
                 return show_launch(*job, *profile, common);
               };

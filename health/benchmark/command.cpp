@@ -195,7 +195,7 @@ int complain(const std::string& sentence) {
 int run_probe(const std::vector<std::string>& words) {
   const std::string name = words.empty() ? "" : words.front();
   const auto named = std::ranges::find(verbs(), name, &NamedVerb::name);
-  if (named == verbs().end()) return complain("there is no probe '" + name + "'");
+  if (named == verbs().end()) return complain("there is no benchmark '" + name + "'");
   const auto read = ProbeWords::read({words.begin() + 1, words.end()}, named->options);
   if (!read) return complain(read.error().message);
   const std::string wrong = named->verb(*read);

@@ -69,7 +69,7 @@ bool is_known(const HealthProfile& profile, const std::string& metric,
 std::string sentence_of(const HealthFinding& finding) {
   const std::string where = finding.device.empty() ? "" : " on " + finding.device;
   const std::string said = finding.evidence.empty() ? "" : finding.evidence.front();
-  if (finding.status == CheckStatus::unknown) return "cannot be told" + where + ": " + said;
+  if (finding.status == CheckStatus::unknown) return "is unknown" + where + ": " + said;
   const std::size_t end = said.find(", ");
   const std::string metric = said.substr(0, end);
   const std::string from = end == std::string::npos ? "" : said.substr(end);

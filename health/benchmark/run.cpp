@@ -17,13 +17,13 @@ using Clock = std::chrono::steady_clock;
 std::string why_silent(const PlannedProbe& probe, const ToolRun& run) {
   const std::string said = probe_text(run.errors.substr(0, run.errors.find('\n')));
   const std::string because = said.empty() ? "" : ": " + said;
-  if (!run.is_found) return "the probe could not be started" + because;
+  if (!run.is_found) return "the benchmark could not be started" + because;
   if (run.exit_code) {
     return *run.exit_code == 0 && said.empty()
-               ? "the probe said nothing of it"
-               : "the probe ended with " + std::to_string(*run.exit_code) + because;
+               ? "the benchmark reported nothing for it"
+               : "the benchmark ended with " + std::to_string(*run.exit_code) + because;
   }
-  return "the probe was killed after " + std::to_string(probe.killed_after.count()) + " s";
+  return "the benchmark was killed after " + std::to_string(probe.killed_after.count()) + " s";
 }
 
 // Devices that a probe does not come to are missed by nobody: one that did not end well has told of
@@ -43,7 +43,7 @@ void add_untold(ProbeOutput& output, const PlannedProbe& probe, const ToolRun& r
       output.samples.push_back({metric, "", std::nullopt, why_silent(probe, run)});
     } else if (devices < probe.devices) {
       output.samples.push_back({metric, "", std::nullopt,
-                                "the probe told of " + std::to_string(devices) + " of " +
+                                "the benchmark reported " + std::to_string(devices) + " of " +
                                     std::to_string(probe.devices) + " devices"});
     }
   }
@@ -60,7 +60,7 @@ void run_probe_of(const PlannedProbe& probe, const ProbeRunner& runner, ProbeFig
   add_untold(output, probe, run);
   if (output.refused > 0) {
     figures.strange.push_back(probe.words.front() + ": " + std::to_string(output.refused) +
-                              " lines are none of a probe, as '" + output.first_refused + "'");
+                              " lines are not from a benchmark, as '" + output.first_refused + "'");
   }
   // It may print more than it was asked for.
   for (PerformanceSample& sample : output.samples) {

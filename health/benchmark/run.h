@@ -20,7 +20,7 @@ struct ProbeRunner {
 struct ProbeFigures {
   std::vector<PerformanceSample> samples;  // of each planned metric at least one
   std::map<std::string, double> took_ms;   // by metric, of its probe
-  std::vector<std::string> strange;        // "disk: 3 lines are none of a probe, as 'xyz'"
+  std::vector<std::string> strange;        // "disk: 3 lines are not from a benchmark, as 'xyz'"
   std::string busy{};                      // why slow is no fault of the node's; empty: it was idle
 };
 ProbeFigures run_probes(const ProbePlan& plan, const ProbeRunner& runner);

@@ -8,7 +8,7 @@ namespace muster {
 
 const CheckSpec fabric_discover{.id = "fab.discover",
                                 .source = "ibnetdiscover -p",
-                                .says = "every adapter of the golden topology is found",
+                                .says = "every adapter of the baseline topology is found",
                                 .severity = check_words::drain,
                                 .phases = check_words::when("T"),
                                 .cost = std::chrono::milliseconds(200)};
@@ -119,8 +119,8 @@ FabricFindings judge_fabric_discovery(const Fabric& now, const Fabric& golden,
   WorstFindings findings(profile);
   if (!now.reading.error.empty() || now.nodes.empty() || golden.nodes.empty()) {
     const std::string& error = now.reading.error;
-    const std::string why = golden.nodes.empty() ? "there is no golden topology"
-                            : error.empty()      ? "the tool told of no node"
+    const std::string why = golden.nodes.empty() ? "there is no baseline topology"
+                            : error.empty()      ? "the tool reported no node"
                                                  : error;
     findings.add({}, as_infra_warning(discovery_finding(CheckStatus::unknown, "", why)));
     return findings.take();

@@ -135,7 +135,7 @@ Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
   grown.status = CheckStatus::unknown;
   grown.text = counter + (is_full    ? " is at its maximum: reset it with perfquery -R"
                           : is_reset ? " was reset"
-                                     : " is not told by the tool's settings");
+                                     : " is not in the tool's settings");
   return grown;
 }
 

@@ -145,7 +145,8 @@ HealthFinding judge_linked_end(const FabricPort& port, const WantedSpeed& wanted
                         cable + "no subnet manager has brought it up: " + text_of_state(port));
   }
   if (!port.lanes) {
-    return link_finding(CheckStatus::unknown, "", lanes_wanted, cable + "its width was not told");
+    return link_finding(CheckStatus::unknown, "", lanes_wanted,
+                        cable + "its width was not reported");
   }
   const std::string lanes = std::to_string(*port.lanes) + "X";
   if (*port.lanes < wanted.lanes) {
@@ -156,7 +157,8 @@ HealthFinding judge_linked_end(const FabricPort& port, const WantedSpeed& wanted
   const auto gbps = gbps_of(&port);
   const std::string gbps_wanted = ">= " + text_of_gbps(*wanted.gbps);
   if (!gbps) {
-    return link_finding(CheckStatus::unknown, "", gbps_wanted, cable + "its speed was not told");
+    return link_finding(CheckStatus::unknown, "", gbps_wanted,
+                        cable + "its speed was not reported");
   }
   const bool is_slow = *gbps < *wanted.gbps;
   const std::string found = cable + text_of_gbps(*gbps) + " Gb/s";
@@ -196,7 +198,7 @@ FabricFindings judge_fabric_links(const Fabric& now, const Fabric* golden,
   if (!now.reading.error.empty() || now.ports.empty()) {
     const std::string& error = now.reading.error;
     findings.add({}, link_finding(CheckStatus::unknown, "", "4X",
-                                  error.empty() ? "the tool told of no port" : error));
+                                  error.empty() ? "the tool reported no port" : error));
     auto unknown = findings.take();
     spare_nodes(unknown);
     return unknown;

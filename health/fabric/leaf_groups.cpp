@@ -144,7 +144,7 @@ Result<LeafOfNode> leaves_by_names(const std::vector<Fabric>& fabrics) {
     leaves[host] = label_of({of_host.begin(), of_host.end()}, names);
   }
   if (!leaves.empty()) return leaves;
-  return Error{why.empty() ? "ibnetdiscover told of no host below a switch" : why};
+  return Error{why.empty() ? "ibnetdiscover reported no host below a switch" : why};
 }
 
 }  // namespace muster

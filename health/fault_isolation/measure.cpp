@@ -62,7 +62,7 @@ std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
     if (sample.metric == metric && !sample.value) return sample.error;
   }
   if (!connecting.error.empty()) return connecting.error;
-  return serving.error.empty() ? "its probe said nothing" : serving.error;
+  return serving.error.empty() ? "its benchmark printed nothing" : serving.error;
 }
 
 }  // namespace
@@ -173,7 +173,7 @@ bool was_free(const PairResult& result, double fastest, const NodeOutput& servin
     if (waited_pct < waited_pct_max) continue;
     is_free = false;
     search.leave_out(node);
-    measured.left_out.emplace(nodes[node].name, "busy: its probe waited for a processor for " +
+    measured.left_out.emplace(nodes[node].name, "busy: its benchmark waited for a processor for " +
                                                     std::to_string(std::lround(waited_pct)) +
                                                     " % of the time");
   }

@@ -74,7 +74,7 @@ std::map<std::string, std::vector<HealthFinding>> judge_versions(
     if (told.size() < compared_nodes_min) continue;
     for (auto& [node, finding] : judge_majority(check, told)) {
       soften(finding);
-      finding.source = "as " + std::to_string(told.size()) + " nodes tell";
+      finding.source = "as " + std::to_string(told.size()) + " nodes report";
       findings[node].push_back(std::move(finding));
     }
   }

@@ -13,7 +13,7 @@ namespace {
 
 struct Bound {
   double value;
-  std::string from;  // "floor of the profile"
+  std::string from;  // "minimum of the profile"
   CheckSeverity severity;
 };
 
@@ -25,7 +25,7 @@ class Bounds {
       : metric_(metric), usual_(find_check(metric.check)->severity) {
     const auto floor = profile.floors.find(std::string(metric.name));
     if (floor != profile.floors.end()) {
-      const char* from = metric.is_ceiling ? "limit of the profile" : "floor of the profile";
+      const char* from = metric.is_ceiling ? "limit of the profile" : "minimum of the profile";
       all_.push_back({floor->second, from, usual_});
     }
     const bool is_fleet = peers.fleet_nodes >= fleet_min_nodes;

@@ -28,7 +28,7 @@ Result<GpuEventSource> GpuEventSource::open(const NvmlFunctions& nvml, std::uint
   if (const NvmlReturn rc = nvml.event_set_create(&set); rc != nvml_success)
     return failed("nvmlEventSetCreate", rc);
   GpuEventSource source(nvml, set);
-  if (source.register_gpus(types) == 0) return Error{"no GPU tells events"};
+  if (source.register_gpus(types) == 0) return Error{"no GPU reports events"};
   return source;
 }
 

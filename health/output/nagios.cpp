@@ -61,7 +61,7 @@ std::string all_well_text(std::size_t reports, int first_readings) {
           : std::to_string(first_readings) + (first_readings == 1 ? " counter" : " counters") +
                 " read for the first time, to be judged from the next run on";
   if (reports > 0) return "all checks pass" + (counters.empty() ? "" : "; " + counters);
-  return counters.empty() ? "nothing was checked" : "first look: " + counters;
+  return counters.empty() ? "nothing was checked" : "first run: " + counters;
 }
 
 std::string totals_of(const std::vector<FindingReport>& reports) {
@@ -79,8 +79,8 @@ PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames 
   const bool is_nothing = reports.empty() && first_readings == 0;
   MonitorCode worst = is_nothing ? MonitorCode::unknown : verdict.value_or(MonitorCode::ok);
   for (const FindingReport& report : reports) {
-    const bool counts = !verdict || (verdict == MonitorCode::ok &&
-                                     report.code != MonitorCode::unknown);
+    const bool counts =
+        !verdict || (verdict == MonitorCode::ok && report.code != MonitorCode::unknown);
     if (counts) worst = worst_code(worst, report.code);
   }
   std::string told = list_of(worst_first(reports), hosts);

@@ -318,7 +318,7 @@ struct NodeReader::Parts {
     const auto age =
         std::chrono::duration_cast<std::chrono::system_clock::duration>(steady_now() - killed.at);
     helper = Abandoned{killed.pid, killed.at, steady_now() + abandoned_look_pause,
-                       killed.loss.at_hand.empty() ? "what it did not tell" : killed.loss.at_hand,
+                       killed.loss.at_hand.empty() ? "what it did not report" : killed.loss.at_hand,
                        utc_text(std::chrono::system_clock::now() - age)};
     if (!reading) return;
     if (!killed.loss.concerns_read || reading->read.at_hand().empty()) return read_on();

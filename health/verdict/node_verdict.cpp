@@ -117,7 +117,7 @@ std::optional<std::string> why_drain_stays(const std::string& text, const Streak
       why = name + " passed " + std::to_string(streak.passed) + " of " + std::to_string(needed) +
             " times";
     } else if (streak.fault || !is_proven_over(*reason, streak, rules)) {
-      why = name + " passes, but nothing tells that " + reason->id + " was repaired";
+      why = name + " passes, but nothing shows that " + reason->id + " was repaired";
     } else {
       return std::nullopt;
     }

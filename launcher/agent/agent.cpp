@@ -26,7 +26,7 @@ constexpr std::chrono::seconds shutdown_time{30};
 constexpr std::chrono::seconds controller_first{3};
 // For what is killed then to be proven gone.
 constexpr std::chrono::seconds proof_time{2};
-constexpr const char* told_to_end = "was told to end by a signal";
+constexpr const char* told_to_end = "was terminated by a signal";
 
 Environment own_environment() {
   Environment environment;
@@ -184,7 +184,7 @@ void Agent::end_with_lease() {
 // What shuts a host down tells every process at once. The second time it is meant.
 void Agent::host_shuts_down() {
   if (is_leaving() || attempts_.are_none()) return leave(told_to_end);
-  log_line("was told to end by a signal: its ranks may save first");
+  log_line("was terminated by a signal: its ranks may save first");
   const BootTime now = host_.clock.boot();
   phase_ = Ending{line_.is_open() ? now + controller_first : now, now + shutdown_time};
   notice_.shut_down(shutdown_time, "SIGTERM to its agent");

@@ -198,7 +198,8 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
       [this, seen, ranks](Result<std::string> frame) mutable {
         if (frame) return site_.line.send_encoded(std::move(*frame));
         for (const RankProcesses& one : ranks) {
-          seen.ranks.push_back({one.rank, {"a closer look failed: " + frame.error().message}});
+          seen.ranks.push_back(
+              {one.rank, {"reading more of the node failed: " + frame.error().message}});
         }
         site_.line.send(seen);
       });

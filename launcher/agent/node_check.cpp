@@ -44,7 +44,7 @@ int usable_cores() {
 
 // A start would begin at an older step, or anew, and nobody would know.
 CheckFailure unseen_checkpoints(const CheckpointProbe& probe) {
-  return {"job.checkpoints", "cannot look for the job's checkpoints: " + probe.trouble +
+  return {"job.checkpoints", "cannot list the job's checkpoints: " + probe.trouble +
                                  "; mend that, or set muster.checkpoint.path to another directory"};
 }
 

@@ -184,7 +184,7 @@ Status Controller::journal(const std::deque<Incoming>& batch) {
   };
   for (const Incoming& incoming : batch) take({now, incoming.what});
   for (int round = 0;; ++round) {
-    check(round < decide_rounds_limit, "decide does not come to rest");
+    check(round < decide_rounds_limit, "scheduler did not converge");
     const std::vector<Decision> decisions = decide(state_, now);
     if (decisions.empty()) break;
     for (const Decision& decision : decisions) take({now, decision});
@@ -200,8 +200,10 @@ void Controller::turn_failed(std::deque<Incoming> batch, const Error& why) {
   if (auto replayed = replay(); !replayed) log_error(replayed.error().message);
   std::deque<Incoming> again;
   for (Incoming& incoming : batch) {
-    if (incoming.answer) incoming.answer(why);
-    else again.push_back(std::move(incoming));
+    if (incoming.answer)
+      incoming.answer(why);
+    else
+      again.push_back(std::move(incoming));
   }
   inbox_.insert(inbox_.begin(), again.begin(), again.end());
   turn_alarm_ = timers_.after(store_retry, [this] { turn(); });
@@ -314,8 +316,10 @@ void Controller::shut_down() {
 void Controller::end_when_sent(SteadyTime deadline) {
   idle_ = timers_.after(last_words_pause, [this, deadline] {
     const bool late = timers_.now() >= deadline;
-    if (late || pool_.queued_bytes() == 0) process_.end();
-    else end_when_sent(deadline);
+    if (late || pool_.queued_bytes() == 0)
+      process_.end();
+    else
+      end_when_sent(deadline);
   });
 }
 

@@ -17,16 +17,16 @@ void FramePipe::start(Handlers handlers) {
 }
 
 void FramePipe::read() {
-  in_.async_read_some(boost::asio::buffer(input_),
-                      [this](const boost::system::error_code& error, std::size_t size) {
-                        if (error) {
-                          return end(error == boost::asio::error::eof ? "its controller hung up"
-                                                                      : error.message());
-                        }
-                        reader_.feed(std::as_bytes(std::span(input_.data(), size)));
-                        take_frames();
-                        if (!is_over_) read();
-                      });
+  in_.async_read_some(boost::asio::buffer(input_), [this](const boost::system::error_code& error,
+                                                          std::size_t size) {
+    if (error) {
+      return end(error == boost::asio::error::eof ? "its controller disconnected"
+                                                  : error.message());
+    }
+    reader_.feed(std::as_bytes(std::span(input_.data(), size)));
+    take_frames();
+    if (!is_over_) read();
+  });
 }
 
 void FramePipe::take_frames() {

@@ -71,7 +71,7 @@ void RelayClient::start() {
 void RelayClient::beat() {
   if (!link_) return;
   if (unanswered_++ >= silence_ / beat_interval) {
-    return lose("it has been silent for " + std::to_string(silence_ / Seconds{1}) + " s");
+    return lose("no response for " + std::to_string(silence_ / Seconds{1}) + " s");
   }
   send(RelayPing{});
   heartbeat_ = timers_.after(beat_interval, [this] { beat(); });
@@ -89,21 +89,20 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
     auto frame = reader_.next();
     if (!frame) return lose(frame.error().message);
     if (!*frame) return;
-    if ((**frame).header.size() > longest_header_bytes) return lose("it says what no relay says");
+    if ((**frame).header.size() > longest_header_bytes)
+      return lose("unexpected message from relay");
     auto message = decode_from_relay(std::move(**frame));
     if (!message) return lose(message.error().message);
-    std::visit([&](const auto& each) { on(each, std::move(message->payload)); },
-               message->message);
+    std::visit([&](const auto& each) { on(each, std::move(message->payload)); }, message->message);
   }
 }
 
 int RelayClient::nodes() const {
   const auto opening = std::count_if(opening_.begin(), opening_.end(),
                                      [](const auto& each) { return !each.second.is_relay; });
-  return static_cast<int>(opening + std::count_if(carried_.begin(), carried_.end(),
-                                                  [](const auto& each) {
-                                                    return !each.second.is_relay;
-                                                  }));
+  return static_cast<int>(opening +
+                          std::count_if(carried_.begin(), carried_.end(),
+                                        [](const auto& each) { return !each.second.is_relay; }));
 }
 
 void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch,
@@ -150,8 +149,8 @@ void RelayClient::on(const RelayClosed& closed, std::string&&) {
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
-  failure.message = without_controls(failure.message, longest_reason_bytes) +
-                    " (reached through " + parent_.value + ")";
+  failure.message = without_controls(failure.message, longest_reason_bytes) + " (reached through " +
+                    parent_.value + ")";
   return failure;
 }
 

@@ -27,10 +27,9 @@ class Relay {
       : io_(io),
         pipe_(io, STDIN_FILENO, STDOUT_FILENO),
         silence_(io),
-        server_(io, own_program(),
-                [this](const FromRelay& message, std::string_view payload) {
-                  pipe_.write(encode(message, payload));
-                }) {}
+        server_(io, own_program(), [this](const FromRelay& message, std::string_view payload) {
+          pipe_.write(encode(message, payload));
+        }) {}
 
   int run() {
     pipe_.start({[this](Frame frame) { take(std::move(frame)); },
@@ -53,7 +52,7 @@ class Relay {
     silence_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
       if (std::chrono::steady_clock::now() - heard_at_ > silence_limit) {
-        return end("its controller is silent");
+        return end("its controller does not respond");
       }
       watch_silence();
     });

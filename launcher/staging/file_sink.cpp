@@ -35,8 +35,10 @@ bool link_stays_inside(std::string_view path, const fs::path& target) {
   std::ptrdiff_t depth = std::count(path.begin(), path.end(), '/') - 1;
   bool has_named = false;
   for (const fs::path& part : target) {
-    if (part == "..") --depth;
-    else if (part != "." && !part.empty()) has_named = true;
+    if (part == "..")
+      --depth;
+    else if (part != "." && !part.empty())
+      has_named = true;
     if (depth < 0 || (has_named && part == "..")) return false;
   }
   return true;
@@ -44,9 +46,12 @@ bool link_stays_inside(std::string_view path, const fs::path& target) {
 
 std::string identity(const TreeEntry& entry, const std::string& hash) {
   switch (entry.entry_kind) {
-    case TreeEntry::Kind::directory: return "directory";
-    case TreeEntry::Kind::link: return "link to " + entry.target;
-    case TreeEntry::Kind::file: break;
+    case TreeEntry::Kind::directory:
+      return "directory";
+    case TreeEntry::Kind::link:
+      return "link to " + entry.target;
+    case TreeEntry::Kind::file:
+      break;
   }
   return "file " + hash;
 }
@@ -101,7 +106,7 @@ Status FileSink::check_entry(const TreeEntry& entry) const {
   const std::string first = entry.path.substr(0, entry.path.find('/'));
   const bool is_folder = entry.path == first;
   if (reason.empty() && std::find(folders_.begin(), folders_.end(), first) == folders_.end()) {
-    reason = "it lies in no folder for results";
+    reason = "it is in no folder for results";
   } else if (reason.empty() && is_folder && entry.entry_kind != TreeEntry::Kind::directory) {
     reason = "it takes the place of a folder for results";
   }
@@ -126,8 +131,8 @@ Status FileSink::begin_file(int node_index, const std::string& path) {
   Arriving arriving;
   arriving.path = path;
   arriving.gathered = (incoming() / std::to_string(gathered_count_++)).string();
-  arriving.file = Fd(
-      ::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  arriving.file =
+      Fd(::open(arriving.gathered.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!arriving.file) return stage_error("create", arriving.gathered, errno);
   arriving_.insert_or_assign(node_index, std::move(arriving));
   return Done{};
@@ -215,7 +220,7 @@ Status FileSink::settle(int node_index, const Arrived& arrived) {
   if (arrived.entry.entry_kind == TreeEntry::Kind::link &&
       !link_stays_inside(path, arrived.entry.target)) {
     problems_.push_back("the link '" + path + "' of node " + std::to_string(node_index) +
-                        " is left out: it leads to '" + arrived.entry.target + "'");
+                        " is skipped: it leads to '" + arrived.entry.target + "'");
     return Done{};
   }
   return settle_leaf(node_index, path, arrived);

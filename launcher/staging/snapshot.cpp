@@ -57,7 +57,7 @@ Result<bool> Hashing::read(SourceEntry& source, Snapshot& snapshot) {
   const Fd file(::open(source.from.c_str(), flags));
   if (!file) {
     if (errno != ENOENT) return stage_error("read", source.from, errno);
-    snapshot.warnings.push_back("'" + source.from + "' went away meanwhile and is left out");
+    snapshot.warnings.push_back("'" + source.from + "' vanished meanwhile and is skipped");
     return false;
   }
   struct stat before {};

@@ -136,7 +136,7 @@ Status Walk::below(const std::string& real, const std::string& path, const struc
     return directory(real, path + "/");
   }
   if (!S_ISREG(facts.st_mode)) {
-    warn("'" + real + "' is left out: it is neither a file nor a directory");
+    warn("'" + real + "' is skipped: it is neither a file nor a directory");
     return Done{};
   }
   ++tree_.files;
@@ -153,7 +153,7 @@ Status Walk::link(const std::string& real, const std::string& path, const struct
     return add({std::move(entry), real, {}});
   }
   if (const auto* skipped = std::get_if<SkipLink>(&fate)) {
-    warn("the link '" + real + "' is left out: it points to '" + skipped->target +
+    warn("the link '" + real + "' is skipped: it points to '" + skipped->target +
          "', which contains it");
     return Done{};
   }
@@ -190,8 +190,10 @@ void Walk::add_file(const std::string& from, const std::string& path, const stru
 }
 
 void Walk::warn(std::string sentence) {
-  if (tree_.warnings.size() < warnings_limit) tree_.warnings.push_back(std::move(sentence));
-  else ++further_warnings_;
+  if (tree_.warnings.size() < warnings_limit)
+    tree_.warnings.push_back(std::move(sentence));
+  else
+    ++further_warnings_;
 }
 
 SourceTree Walk::finish() {
@@ -211,8 +213,10 @@ bool is_within(const std::string& path, const std::string& directory) {
 // Whether `target`, seen from `depth` directories below the base, ever climbs above the base.
 bool stays_inside(const fs::path& target, std::ptrdiff_t depth) {
   for (const fs::path& part : target) {
-    if (part == "..") --depth;
-    else if (part != "." && !part.empty()) ++depth;
+    if (part == "..")
+      --depth;
+    else if (part != "." && !part.empty())
+      ++depth;
     if (depth < 0) return false;
   }
   return true;

@@ -63,7 +63,7 @@ Status check_tree(const Tree& tree) {
   }
   for (const TreeEntry& entry : tree.entries) {
     if (!lies_in_directories(entry.path, kinds)) {
-      return refused(tree, entry, "lies below a link or a file");
+      return refused(tree, entry, "is below a link or a file");
     }
   }
   return Done{};

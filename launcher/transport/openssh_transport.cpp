@@ -66,7 +66,7 @@ struct Pattern {
 // The first that occurs counts.
 constexpr std::array patterns{
     Pattern{"IDENTIFICATION HAS CHANGED", LinkFailureKind::changed_host_key,
-            "either the node was installed anew or someone is in between; if you know why, remove "
+            "either the node was reinstalled or someone is in between; if you know why, remove "
             "the old key with ssh-keygen -R"},
     Pattern{"Host key verification failed", LinkFailureKind::changed_host_key,
             "compare the node's host key with the one on record"},
@@ -121,13 +121,13 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
 
   void wait_for_gate() {
     const ConnectSettings& limits = launch_.connect;
-    context_->gate->enter(node_.host + ":" + std::to_string(node_.port),
-                          {std::min(limits.handshakes, max_ssh_children_in_login),
-                           limits.unauthenticated_per_host},
-                          [weak = weak_from_this()](HandshakeGate::Pass pass) {
-                            const auto self = weak.lock();
-                            if (self && self->done_) self->attach(std::move(pass));
-                          });
+    context_->gate->enter(
+        node_.host + ":" + std::to_string(node_.port),
+        {std::min(limits.handshakes, max_ssh_children_in_login), limits.unauthenticated_per_host},
+        [weak = weak_from_this()](HandshakeGate::Pass pass) {
+          const auto self = weak.lock();
+          if (self && self->done_) self->attach(std::move(pass));
+        });
   }
 
   void cancel() {
@@ -169,8 +169,8 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   }
 
   std::string first_contact() {
-    const auto pinned = was_known_ ? std::nullopt
-                                   : context_->host_keys.pinned(known_name(), node_.port);
+    const auto pinned =
+        was_known_ ? std::nullopt : context_->host_keys.pinned(known_name(), node_.port);
     return pinned ? first_contact_text(node_, *pinned) : "";
   }
 
@@ -279,9 +279,9 @@ OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings sett
   auto gate = std::make_shared<HandshakeGate>(io);
   const std::uint64_t seed = settings.jitter_seed;
   HostKeyStore host_keys(settings.own_known_hosts);
-  shared_ = std::make_shared<Shared>(std::make_shared<OpensshContext>(OpensshContext{
-      io, std::move(settings), std::move(pushes), std::move(gate), std::mt19937_64(seed),
-      std::move(host_keys)}));
+  shared_ = std::make_shared<Shared>(std::make_shared<OpensshContext>(
+      OpensshContext{io, std::move(settings), std::move(pushes), std::move(gate),
+                     std::mt19937_64(seed), std::move(host_keys)}));
 }
 
 OpensshTransport::~OpensshTransport() {

@@ -98,7 +98,7 @@ FlatSpace flat_of(const Json& json) {
     const FlatParameter& param = flat.params.back();
     require(param.offset >= end && param.offset % flat.align == 0 && param.offset < flat.numel &&
                 param.size() <= flat.numel - param.offset,
-            param.name + ": lies outside the flat space or over another parameter");
+            param.name + ": is outside the flat space or over another parameter");
     end = param.offset + param.size();
   }
   require(read_hex64(json, "layout") == layout_hash(flat), "layout: does not match the parameters");
@@ -136,7 +136,7 @@ void check_cover(const Manifest& manifest) {
   std::set<std::string> files;
   for (const ShardRecord& shard : manifest.shards) {
     require(shard.range.lo == covered, "shards: do not cover the flat space exactly");
-    require(files.insert(shard.file).second, "shards: " + shard.file + " stands twice");
+    require(files.insert(shard.file).second, "shards: " + shard.file + " is a duplicate");
     covered = shard.range.hi;
   }
   require(covered == manifest.flat.numel, "shards: do not cover the flat space exactly");

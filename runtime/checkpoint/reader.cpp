@@ -61,7 +61,7 @@ Checked<NoValue> CheckpointReader::read(std::size_t plane, std::uint64_t first,
                                         std::span<float> out) {
   const std::uint64_t last = first + out.size();
   if (plane >= flat_planes || last > manifest_.flat.numel) {
-    return CheckpointFault{path_ + ": asked for values outside the flat space"};
+    return CheckpointFault{path_ + ": values outside the flat space requested"};
   }
   for (std::size_t index = 0; index < manifest_.shards.size(); ++index) {
     const ShardRecord& shard = manifest_.shards[index];

@@ -38,7 +38,7 @@ void check_planes(const Json& json, const ElementRange& range) {
     require(list(tensor, "shape") == Json::array({range.size()}), name + ": has another shape");
     require(list(tensor, "data_offsets") ==
                 Json::array({plane * plane_bytes, (plane + 1) * plane_bytes}),
-            name + ": lies elsewhere");
+            name + ": is elsewhere");
   }
 }
 

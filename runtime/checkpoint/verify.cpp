@@ -131,7 +131,7 @@ class Verification {
     const auto size = file ? file.value().size() : Checked<std::uint64_t>(file.fault());
     if (!size) return damage(shard.file, 0, size.reason());
     if (size.value() != shard.bytes) {
-      const char* how = size.value() < shard.bytes ? "ends here" : "goes on here";
+      const char* how = size.value() < shard.bytes ? "ends here" : "continues here";
       damage(shard.file, std::min(size.value(), shard.bytes),
              std::string(how) + ": has " + std::to_string(size.value()) +
                  " bytes, the manifest says " + std::to_string(shard.bytes));

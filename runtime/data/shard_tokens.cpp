@@ -83,7 +83,7 @@ void ShardTokens::copy_part(const Part& part, std::span<std::uint32_t> tokens) c
                                   [&](std::uint32_t token) { return token >= vocabulary_; });
   const auto index = static_cast<std::uint64_t>(wrong - tokens.begin());
   throw DataError(file.path() + ": byte " + std::to_string(part.offset + index * token_bytes) +
-                  ": token " + std::to_string(*wrong) + " lies outside the vocabulary of " +
+                  ": token " + std::to_string(*wrong) + " is outside the vocabulary of " +
                   std::to_string(vocabulary_));
 }
 

@@ -81,7 +81,7 @@ class ChunkReader {
     const auto wrong = impossible_token(shard.layout, content, begin, vocabulary_);
     if (!wrong) return crc;
     return damaged_token_file(shard.path, *wrong,
-                              "the token here lies outside the vocabulary of " +
+                              "the token here is outside the vocabulary of " +
                                   std::to_string(vocabulary_) + ": give a larger --vocabulary");
   }
 

@@ -23,12 +23,25 @@ struct Answers {
 
 // A command of a training run may be given whole; help names what an estimate depends on.
 void hide_the_rest(CLI::App& app) {
-  const std::set<std::string> shown{
-      "--layers",      "--width",       "--heads",          "--context",
-      "--vocabulary",  "--untied",      "--precision",      "--recompute",
-      "--batch",       "--micro-batch", "--leaves",         "--deterministic",
-      "--threads",     "--zero",        "--bucket-bytes",   "--bucket-limit-bytes",
-      "--peak-tflops", "--help",        "--checkpoint-mode"};
+  const std::set<std::string> shown{"--layers",
+                                    "--width",
+                                    "--heads",
+                                    "--context",
+                                    "--vocabulary",
+                                    "--untied",
+                                    "--precision",
+                                    "--recompute",
+                                    "--batch",
+                                    "--micro-batch",
+                                    "--accumulation-chunks",
+                                    "--deterministic",
+                                    "--threads",
+                                    "--zero",
+                                    "--bucket-bytes",
+                                    "--bucket-limit-bytes",
+                                    "--peak-tflops",
+                                    "--help",
+                                    "--checkpoint-mode"};
   for (CLI::Option* option : app.get_options()) {
     if (!shown.contains(option->get_name())) option->group("");
   }

@@ -31,12 +31,12 @@ void for_each_json_document(const TextBlock& block, const std::string& field, Nu
     if (nests_too_deeply(text)) throw StartError(where + "is nested too deeply");
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_discarded()) {
-      throw StartError(where + "is not JSON in UTF-8: mend the line, or leave this file out");
+      throw StartError(where + "is not JSON in UTF-8: mend the line, or omit this file");
     }
     const auto found = json.is_object() ? json.find(field) : json.end();
     if (!json.is_object() || found == json.end() || !found->is_string()) {
       throw StartError(where + "is no JSON object with the text \"" + field +
-                       "\": name its member with --jsonl-field, or leave this file out");
+                       "\": name its member with --jsonl-field, or omit this file");
     }
     const auto& content = found->get_ref<const std::string&>();
     if (nul == NulInText::refused && content.find('\0') != std::string::npos) {

@@ -35,7 +35,7 @@ std::vector<std::string> files_below(const fs::path& directory,
     } else if (at->path().filename() == dataset_index_name ||
                at->path().filename() == dataset_unfinished_name) {
       throw StartError(at->path().parent_path().string() +
-                       " holds tokens and lies in a directory of text: name it alone, or move it");
+                       " holds tokens and is in a directory of text: name it alone, or move it");
     } else if (!is_hidden(at->path()) && at->is_regular_file(kind)) {
       files.push_back(at->path().string());
     }

@@ -21,7 +21,7 @@ Checked<Tokenizer> Tokenizer::make(TokenizerParts parts) {
   for (std::uint32_t token = 0; token < parts.tokens.size(); ++token) {
     if (std::binary_search(parts.special.begin(), parts.special.end(), token)) continue;
     if (parts.tokens[token].empty() || !by_bytes.emplace(parts.tokens[token], token).second) {
-      return CheckpointFault{"token " + std::to_string(token) + " is empty or stands twice", true};
+      return CheckpointFault{"token " + std::to_string(token) + " is empty or a duplicate", true};
     }
   }
   for (int byte = 0; byte < 256; ++byte) {
@@ -41,7 +41,7 @@ Checked<Tokenizer> Tokenizer::make(TokenizerParts parts) {
     if (found == by_bytes.end()) return CheckpointFault{number + " leads to no token", true};
     if (!tokenizer.merges_.emplace(token_pair_key(left, right), Merge{rank, found->second})
              .second) {
-      return CheckpointFault{number + " stands twice", true};
+      return CheckpointFault{number + " is a duplicate", true};
     }
   }
   if (parts.end_of_document >= parts.tokens.size()) {

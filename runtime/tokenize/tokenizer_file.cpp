@@ -103,7 +103,7 @@ void read_special(const Json& json, TokenizerParts& parts) {
   }
   std::sort(parts.special.begin(), parts.special.end());
   require(std::adjacent_find(parts.special.begin(), parts.special.end()) == parts.special.end(),
-          "added_tokens: an id stands twice");
+          "added_tokens: an id is a duplicate");
 }
 
 void read_vocabulary(const Json& json, TokenizerParts& parts,
@@ -117,7 +117,7 @@ void read_vocabulary(const Json& json, TokenizerParts& parts,
     require(id.is_number_unsigned() && id.get<std::uint64_t>() < printed.size(),
             "model: vocab: ids are not 0 to one less than their number");
     const auto number = id.get<std::uint32_t>();
-    require(!is_given[number], "model: vocab: an id stands twice");
+    require(!is_given[number], "model: vocab: an id is a duplicate");
     is_given[number] = true;
     printed[number] = token;
     ids[token] = number;

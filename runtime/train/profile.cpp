@@ -105,7 +105,7 @@ std::string Profile::write() {
     spans += all.back().entries.size();
     dropped += all.back().dropped;
   }
-  if (spans == 0) return "warning: --profile: none of the steps that were asked for came";
+  if (spans == 0) return "warning: --profile: none of the requested steps came";
   std::ofstream file(path_, std::ios::trunc);
   file << format_trace(all) << std::flush;
   if (!file) return "warning: --profile: cannot write " + path_;

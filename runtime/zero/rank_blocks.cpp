@@ -17,7 +17,7 @@ void RankBlocks::set_taken(Kind kind, std::size_t block, bool taken) {
   if (taken_[kind].at(block) == taken) {
     throw std::logic_error("block " + std::to_string(block) + ": its " +
                            (kind == weight ? "weight" : "gradient") + " was " +
-                           (taken ? "taken twice" : "given back without being taken") +
+                           (taken ? "taken twice" : "released without being acquired") +
                            ": a defect of the model");
   }
   taken_[kind][block] = taken;

@@ -18,8 +18,9 @@ namespace {
 
 void fail(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
           const std::string& what, bool lasting = false) {
-  StopBegun why{job.id, attempt.id, StopReason::start_failed, node.value + what,
-                job.spec.muster.stop.grace, node};
+  StopBegun why{
+      job.id, attempt.id, StopReason::start_failed, node.value + what, job.spec.muster.stop.grace,
+      node};
   why.lasting = lasting;
   turn.decide(std::move(why));
 }
@@ -43,7 +44,7 @@ void begin_launch(Turn& turn, const Job& job, const Attempt& attempt) {
   ResumePoint point = choose_resume_point(job, attempt);
   if (job.resume_step.value_or(0) > 0 && point.from->directory.empty()) {
     return fail(turn, job, attempt, attempt.nodes.front().id,
-                " has no sealed checkpoint of step " + std::to_string(*job.resume_step) +
+                " has no committed checkpoint of step " + std::to_string(*job.resume_step) +
                     ": muster checkpoint list " + job.id.value + " shows which there are",
                 true);
   }
@@ -124,8 +125,7 @@ std::optional<std::string> staging_trouble(Turn& turn, const AttemptNode& node, 
   if (!linked_agent(turn.state, node.id)) return std::nullopt;
   const Time heard = std::max(since, node.staging_seen.value_or(since));
   if (!turn.moment.reached(heard + stage_limit)) return std::nullopt;
-  return " could not be prepared: none of the job's files arrived for " +
-         duration_text(stage_limit);
+  return " could not be prepared: no file of the job arrived for " + duration_text(stage_limit);
 }
 
 std::optional<std::string> ports_trouble(const AttemptNode& node, int wanted) {

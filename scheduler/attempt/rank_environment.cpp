@@ -166,7 +166,7 @@ std::size_t ranks_at(const std::vector<RankPlace>& map, int node_index) {
 
 const RankPlace& place_of(const std::vector<RankPlace>& map, RankId id) {
   const auto index = static_cast<std::size_t>(id.value);
-  check(index < map.size(), "a member is asked for that the job does not have");
+  check(index < map.size(), "a worker is requested that the job does not have");
   return map[index];
 }
 
@@ -221,7 +221,7 @@ Environment GangVariables::shared() const {
 
 Environment GangVariables::own(RankId id) const {
   const auto index = static_cast<std::size_t>(id.value);
-  check(index < map.size(), "rank variables are asked for of a rank that the job does not have");
+  check(index < map.size(), "rank variables are requested of a rank that the job does not have");
   const RankPlace& place = map[index];
   const auto here = std::ranges::equal_range(map, place.node_index, {}, &RankPlace::node_index);
   const OneRank rank{place, static_cast<int>(here.size())};

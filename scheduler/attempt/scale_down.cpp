@@ -47,7 +47,7 @@ std::optional<StopBegun> cannot_be_told(const Job& job, const Attempt& attempt,
                                         const AttemptNode& node) {
   if (node.members_error.empty()) return std::nullopt;
   return stop_for(job, attempt, StopReason::node_lost,
-                  node.id.value + " could not be told who takes part: " + node.members_error,
+                  node.id.value + " did not get the list of workers: " + node.members_error,
                   node.id);
 }
 

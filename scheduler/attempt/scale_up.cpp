@@ -57,7 +57,7 @@ void take(Turn& turn, const Job& job, const Attempt& attempt) {
   if (held >= most || is_finishing(attempt)) return;
   for (const NodeId& id : ready_spares(turn, job, attempt)) {
     if (held == most) return;
-    turn.decide(NodeTaken{job.id, attempt.id, id, "it was held as a spare"});
+    turn.decide(NodeTaken{job.id, attempt.id, id, "it was reserved as a spare"});
     ++held;
   }
   if (held < most && !somebody_claims(turn.state, job)) {

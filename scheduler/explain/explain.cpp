@@ -66,7 +66,7 @@ class Explainer {
   void tell_followers() {
     if (failed_ranks_ > ranks_told) {
       lines_.push_back(
-          {followed_at_, count_text(failed_ranks_ - ranks_told, "other") + " followed"});
+          {followed_at_, count_text(failed_ranks_ - ranks_told, "other") + " failed afterwards"});
     }
     failed_ranks_ = 0;
   }
@@ -80,14 +80,14 @@ class Explainer {
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
   }
   void tell(const CancelRequested& record) {
-    say("asked to cancel" +
+    say("cancel requested" +
         (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
   }
   void tell(const ControllerRestarted&) { say("the controller was restarted"); }
   void tell(const ResumeRequested& record) {
     std::string from = record.certified_because ? " from a certified checkpoint" : "";
     if (record.from_step) from = " from step " + std::to_string(*record.from_step);
-    say("asked to resume" + from);
+    say("resume requested" + from);
   }
   void tell(const NodeDrainSet& record) {
     say(record.node.value +
@@ -116,12 +116,12 @@ class Explainer {
     told_ = record.evidence;
   }
   void tell(const NodeNotice& record) {
-    if (record.over) return say(record.node.value + " stays after all: " + record.source);
-    say(record.node.value + " will be taken away" +
+    if (record.over) return say(record.node.value + " reclaim cancelled: " + record.source);
+    say(record.node.value + " will be reclaimed" +
         (record.leaves_in ? " in " + duration_text(*record.leaves_in) : std::string()) + ": " +
         record.source);
   }
-  void tell(const BreakerReset&) { say("nodes may be set aside again"); }
+  void tell(const BreakerReset&) { say("breaker reset"); }
   void tell(const NodeFaultsSeen&) {}  // what is done about them is told
   void tell(const NodeFaulted& record) {
     say_gist(fault_text(record));
@@ -144,7 +144,8 @@ class Explainer {
     followed_at_ = at_;
     if (++failed_ranks_ > ranks_told) return;
     say("rank " + std::to_string(record.rank.value) + " on " + record.node.value + " " +
-        exit_text(record.status) + (record.asked_to_stop ? " (asked to stop)" : "") + after_step());
+        exit_text(record.status) + (record.asked_to_stop ? " (terminated by muster)" : "") +
+        after_step());
   }
   void tell(const ProgressSeen& record) { step_ = record.step; }
   void tell(const NodeClean& record) {
@@ -157,7 +158,7 @@ class Explainer {
     step_.reset();
     const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
     if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
-    say(attempt_text(record.attempt) + " placed on " + node_list(record.nodes) + spares + ": " +
+    say(attempt_text(record.attempt) + " allocated " + node_list(record.nodes) + spares + ": " +
             record.why,
         record.attempt.value > 0);
   }
@@ -167,15 +168,15 @@ class Explainer {
         record.old_node.value + ": " + record.reason);
   }
   void tell(const SpareDropped& record) {
-    say(attempt_text(record.attempt) + " gives up its spare " + record.node.value + ": " +
+    say(attempt_text(record.attempt) + " releases spare " + record.node.value + ": " +
         record.reason);
   }
   void tell(const SpareAdded& record) {
-    say(attempt_text(record.attempt) + " holds " + record.node.value + " as a spare");
+    say(attempt_text(record.attempt) + ": " + record.node.value + " reserved as spare");
   }
   void tell(const NodeSuspected&) {}
   void tell(const NodeSetAside& record) {
-    say(record.node.value + " is set aside: " + record.reason);
+    say(record.node.value + " is cordoned: " + record.reason);
   }
   void tell(const BreakerOpened& record) { say(record.reason); }
   void tell(const PlacementAbandoned& record) {
@@ -228,8 +229,8 @@ class Explainer {
   void tell(const NodeReady&) {}
   void tell(const MembersChanged& record) {
     if (record.members_epoch == 1) return;
-    say(attempt_text(record.attempt) + " goes on with " + count_text(record.ranks.size(), "rank") +
-        after_step() + ": " + record.why);
+    say(attempt_text(record.attempt) + " continues with " +
+        count_text(record.ranks.size(), "rank") + after_step() + ": " + record.why);
   }
   void tell(const MembersTold& record) {
     tell_error(record.node, "be told who takes part", record.error);
@@ -240,12 +241,12 @@ class Explainer {
   }
   void tell(const NodeReleased& record) {
     if (!record.left_behind.empty()) return say(record.left_behind);
-    say(record.node.value + " is given back");
+    say(record.node.value + " is released");
   }
   void tell(const StopBegun& record) {
     if (stopping_ == record.attempt) {
-      return say(attempt_text(record.attempt) + " is given only " + duration_text(record.grace) +
-                 " to stop");
+      return say(attempt_text(record.attempt) + ": grace period is now " +
+                 duration_text(record.grace) + " to stop");
     }
     stopping_ = record.attempt;
     say(attempt_text(record.attempt) + " stops (" + std::string(word(record.reason)) +
@@ -256,10 +257,10 @@ class Explainer {
       return say(record.node.value + " does not prove that its ranks are gone, and is not waited " +
                  "for any longer");
     }
-    say(record.node.value + " can do no harm any more: " + std::string(word(record.proof)));
+    say(record.node.value + " is fenced: " + std::string(word(record.proof)));
   }
   void tell(const CollectionBegun& record) {
-    if (record.again_from) say("the outputs of " + record.again_from->value + " are asked again");
+    if (record.again_from) say("collecting outputs of " + record.again_from->value + " again");
   }
   void tell(const AttemptEnded& record) {
     tell_followers();
@@ -287,8 +288,8 @@ class Explainer {
     }
   }
   void tell(const RetryScheduled& record) {
-    const char* where = record.reschedule ? "with replacement: " : "in place: ";
-    say(attempt_text(record.attempt) + " is followed by another, " + where + record.rule);
+    const char* where = record.reschedule ? "with replacement: " : "on the same nodes: ";
+    say(attempt_text(record.attempt) + " is restarted, " + where + record.rule);
   }
   void tell(const JobEnded& record) {
     say_gist("ended: " + std::string(word(record.state)) + ", exit code " +
@@ -306,9 +307,9 @@ class Explainer {
   Time at_;
   std::optional<std::int64_t> step_;
   std::optional<AttemptId> stopping_;
-  std::vector<std::string> told_;  // evidence of the newest suspicion
+  std::vector<std::string> told_;          // evidence of the newest suspicion
   std::optional<std::size_t> stall_line_;  // where that stands, while it does
-  std::size_t failed_ranks_ = 0;   // of this attempt, so far
+  std::size_t failed_ranks_ = 0;           // of this attempt, so far
   struct GivenUp {
     std::string reason;
     std::string text;

@@ -16,7 +16,8 @@ std::string outcome_of(const JobEnded& ended, Time) {
 }
 
 std::string outcome_of(const RetryScheduled& retry, Time at) {
-  std::string text = retry.reschedule ? "restarted with replacement" : "restarted in place";
+  std::string text =
+      retry.reschedule ? "restarted with replacement" : "restarted on the same nodes";
   for (const NodeId& node : retry.avoid) {
     text += (retry.exclude ? ", never again on " : ", not on ") + node.value;
   }
@@ -47,8 +48,7 @@ class PolicyReplayer {
 
   void see(Record record) {
     at_ = record.at;
-    std::visit([&](auto& side) { std::visit([&](auto& one) { change(one); }, side); },
-               record.what);
+    std::visit([&](auto& side) { std::visit([&](auto& one) { change(one); }, side); }, record.what);
     apply(state_, record);
     if (const auto* decision = std::get_if<Decision>(&record.what)) {
       std::visit([&](const auto& one) { note(one); }, *decision);

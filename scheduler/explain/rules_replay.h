@@ -25,10 +25,10 @@ struct PolicyStep {
   JobId job;
   AttemptId attempt;
   Time at;
-  AttemptCause cause;         // under the other policy
-  std::string recorded;       // "restarted in place after 5 s"; empty: nothing was decided yet
-  std::string proposed;       // "ended with 1"
-  std::string why;            // the proposed decision's own sentence
+  AttemptCause cause;    // under the other policy
+  std::string recorded;  // "restarted on the same nodes after 5 s"; empty: nothing was decided yet
+  std::string proposed;  // "ended with 1"
+  std::string why;       // the proposed decision's own sentence
   bool differs = false;
   bool hypothetical = false;  // an earlier failure of this job would have gone otherwise
 };

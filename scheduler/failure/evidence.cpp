@@ -57,12 +57,23 @@ constexpr std::array<std::string_view, 10> own_words{
 // Exceptions that no peer can raise. They count where an interpreter writes them: at the beginning
 // of a line. `WARNING skipped 7: ValueError: x` tells of one that was mended.
 constexpr std::array<std::string_view, 17> own_exceptions{
-    "outofmemoryerror",    "assertionerror",     "valueerror",
-    "typeerror",           "keyerror",           "indexerror",
-    "attributeerror",      "nameerror",          "importerror",
-    "modulenotfounderror", "filenotfounderror",  "permissionerror",
-    "memoryerror",         "zerodivisionerror",  "floatingpointerror",
-    "unicodedecodeerror",  "notimplementederror",
+    "outofmemoryerror",
+    "assertionerror",
+    "valueerror",
+    "typeerror",
+    "keyerror",
+    "indexerror",
+    "attributeerror",
+    "nameerror",
+    "importerror",
+    "modulenotfounderror",
+    "filenotfounderror",
+    "permissionerror",
+    "memoryerror",
+    "zerodivisionerror",
+    "floatingpointerror",
+    "unicodedecodeerror",
+    "notimplementederror",
 };
 
 std::string lower_case(std::string_view text) {
@@ -118,8 +129,10 @@ Words words_of(const std::vector<std::string>& lines) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string lower = lower_case(lines[i]);
     const bool is_last = i + last_words_lines >= lines.size();
-    if (has_any(lower, peer_words)) words.of_peer = lines[i];
-    else if (is_last && tells_of_own(lower)) words.own = lines[i];
+    if (has_any(lower, peer_words))
+      words.of_peer = lines[i];
+    else if (is_last && tells_of_own(lower))
+      words.own = lines[i];
   }
   return words;
 }
@@ -176,9 +189,11 @@ std::string status_text(const ExitStatus& status) {
 std::vector<std::string> evidence_of(const RankExited& exit, const Words& words) {
   std::vector<std::string> evidence;
   if (!exit.evidence.oom.empty()) evidence.push_back(exit.evidence.oom);
-  if (!words.own.empty()) evidence.push_back("its own words: " + words.own);
-  if (!words.of_peer.empty()) evidence.push_back("blames a peer: " + words.of_peer);
-  else if (is_echo(exit)) evidence.push_back("may be an echo: " + rule_name(*exit.rules.rule));
+  if (!words.own.empty()) evidence.push_back("its last output: " + words.own);
+  if (!words.of_peer.empty())
+    evidence.push_back("blames a peer: " + words.of_peer);
+  else if (is_echo(exit))
+    evidence.push_back("may be a secondary failure: " + rule_name(*exit.rules.rule));
   evidence.push_back(status_text(exit.status));
   if (exit.evidence.with_mpirun) evidence.push_back("it went when mpirun or its daemon did");
   if (exit.evidence.last_step) {

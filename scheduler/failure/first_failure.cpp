@@ -131,7 +131,7 @@ bool is_lost(const Attempt& attempt, std::size_t index) {
 
 std::string loss_text(const AttemptNode& node) {
   if (node.boot_changed) return "rebooted";
-  if (node.agent_changed) return "lost its ranks: its agent started anew";
+  if (node.agent_changed) return "lost its ranks: its agent restarted";
   return "was lost";
 }
 
@@ -194,8 +194,8 @@ std::string candidates_sentence(const Attribution& attribution) {
     ends.push_back(who + " " + all[i].how);
   }
   const bool only_one = all.size() == 1;
-  return (only_one ? "cannot tell who failed before " : "cannot tell between ") + names + ": " +
-         list_text(ends);
+  return (only_one ? "first failure unknown; last known: " : "first failure unknown, one of: ") +
+         names + ": " + list_text(ends);
 }
 
 }  // namespace
@@ -245,7 +245,7 @@ std::string attribution_sentence(const Attribution& attribution) {
   const std::string text =
       attribution.is_named ? named_sentence(attribution) : candidates_sentence(attribution);
   if (attribution.followed == 0) return text;
-  return text + "; " + std::to_string(attribution.followed) + " followed";
+  return text + "; " + std::to_string(attribution.followed) + " failed afterwards";
 }
 
 FirstFailure journal_form(const Attribution& attribution) {

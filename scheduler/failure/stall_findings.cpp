@@ -141,8 +141,7 @@ std::optional<StallWatch::Finding> StallWatch::stopped(Milliseconds t) const {
   found.rank = id;
   found.silent_for = silent_for;
   found.limit = is_learned ? pace_.late_after() : stop_acted_blindly;
-  found.sentence = about(id) + where() + "; " + duration_text(stopped_for) +
-                   " so far";
+  found.sentence = about(id) + where() + "; " + duration_text(stopped_for) + " so far";
   return found;
 }
 
@@ -196,8 +195,8 @@ std::optional<StallWatch::Finding> StallWatch::before_first_step(Milliseconds t)
   found.kind = kind_if(found.silent_for >= limit);
   found.rank = culprit(t);
   found.sentence = "no " + std::string(step_ ? "further" : "first") + " step" + where() + " for " +
-                   duration_text(t - stepped_at_) + " (muster.hang.first_step: " +
-                   duration_text(limit) + ")";
+                   duration_text(t - stepped_at_) +
+                   " (muster.hang.first_step: " + duration_text(limit) + ")";
   if (found.rank) found.sentence += "; " + about(*found.rank);
   return found;
 }
@@ -218,7 +217,7 @@ std::optional<StallWatch::Finding> StallWatch::without_step(Milliseconds t) cons
   found.kind = kind_if(acts);
   found.sentence = "no step" + where() + " for " + duration_text(found.silent_for) + ", " +
                    duration_text(pace_.usual()) + " is usual";
-  found.sentence += found.rank ? "; " + about(*found.rank)
+  found.sentence += found.rank    ? "; " + about(*found.rank)
                     : all_quiet() ? "; no rank does anything"
                                   : "; no rank can be named";
   return found;
@@ -312,11 +311,16 @@ std::string StallWatch::what_it_does(RankId id) const {
   const bool is_late = rank.step && step_ && *rank.step < *step_;
   const std::string late = is_late ? ", at step " + std::to_string(*rank.step) : "";
   switch (rank.doing) {
-    case Doing::stopped: return " is stopped by a signal (state T" + process + ")" + late;
-    case Doing::stuck: return " is held by the kernel (state D" + process + ")" + late;
-    case Doing::quiet: return " does nothing" + late;
-    case Doing::working: return " computes" + late;
-    case Doing::moving: return " moves data" + late;
+    case Doing::stopped:
+      return " is stopped by a signal (state T" + process + ")" + late;
+    case Doing::stuck:
+      return " is in uninterruptible sleep (state D" + process + ")" + late;
+    case Doing::quiet:
+      return " does nothing" + late;
+    case Doing::working:
+      return " computes" + late;
+    case Doing::moving:
+      return " moves data" + late;
   }
   return "";
 }

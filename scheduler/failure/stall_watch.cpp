@@ -88,8 +88,10 @@ void StallWatch::does(const RankDoing& doing, Milliseconds now) {
 
 void StallWatch::network(const NodeId& node, bool moves, Milliseconds now) {
   watched_time(now);
-  if (moves) busy_networks_.insert(node);
-  else busy_networks_.erase(node);
+  if (moves)
+    busy_networks_.insert(node);
+  else
+    busy_networks_.erase(node);
 }
 
 void StallWatch::ended(RankId id, Milliseconds now) {
@@ -121,8 +123,8 @@ std::optional<StallSeen> StallWatch::look(Milliseconds now) {
 // A change of kind or of the name; the same once more when a closer look has shown something.
 std::optional<StallSeen> StallWatch::tell(const std::optional<Finding>& found) {
   if (!found && !told_) return std::nullopt;
-  const bool is_same = found && told_ && found->kind == told_->kind &&
-                       (found->rank == told_->rank || !found->rank);
+  const bool is_same =
+      found && told_ && found->kind == told_->kind && (found->rank == told_->rank || !found->rank);
   const bool has_evidence = is_same && found->kind == StallKind::suspect && evidence_is_news_;
   if (is_same && !has_evidence) return std::nullopt;
   const bool is_hung = found && found->kind == StallKind::hung;
@@ -136,8 +138,8 @@ std::optional<StallSeen> StallWatch::tell(const std::optional<Finding>& found) {
   } else {
     Finding over = *told_;
     over.kind = StallKind::over;
-    over.sentence = told_->kind == StallKind::slow ? "the run is at its usual pace"
-                                                   : "the run goes on" + where();
+    over.sentence =
+        told_->kind == StallKind::slow ? "step time is normal" : "the run continues" + where();
     evidence_.clear();
     record = record_of(over);
   }

@@ -54,7 +54,7 @@ struct ControllerRestarted {
 struct ResumeRequested {
   static constexpr const char* kind = "resume_requested";
   JobId job;
-  std::optional<std::int64_t> from_step;  // absent: the newest sealed checkpoint
+  std::optional<std::int64_t> from_step;  // absent: the newest committed checkpoint
   JobSpec spec;
   ComputeTarget target;
   std::string user;
@@ -89,7 +89,7 @@ struct LinkUp {
   std::string boot_id;
   std::string agent_id;
   std::string host_name;
-  std::string job_address;  // address other nodes reach this one at
+  std::string job_address;           // address other nodes reach this one at
   std::vector<PhaseTime> profile{};  // how it was reached; empty: its connection was kept
   std::string methods{};             // key exchange, cipher and MAC as negotiated
   std::optional<NodeId> through{};   // the node whose agent reached it
@@ -116,7 +116,7 @@ struct NodeChecked {
   JobId job;
   AttemptId attempt;
   NodeId node;
-  std::vector<CheckFailure> failures;             // empty: healthy
+  std::vector<CheckFailure> failures;              // empty: healthy
   std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};  // of the step that `resume --from` names

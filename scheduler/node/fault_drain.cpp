@@ -107,7 +107,7 @@ std::string next_look_text(const Node& node, Time now) {
   if (has_fault(node, node.fault_drain->fault.id)) return "looked at every 2 min until it is fixed";
   const Time free_at = node.fault_drain->since + fault_drain_least;
   if (was_seen_to(node) || free_at <= now) return "about to take jobs again";
-  return "fixed; takes jobs again in " + duration_text(free_at - now);
+  return "fixed; resumed in " + duration_text(free_at - now);
 }
 
 std::string fault_text(const NodeFaulted& fault) {

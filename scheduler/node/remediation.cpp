@@ -40,7 +40,7 @@ std::optional<std::string> reset_failure(Turn& turn, const Node& node,
                                          const RemedyUnderway& underway) {
   const LinkUp* agent = linked_agent(turn.state, node.id);
   if (agent && agent->agent_id != underway.what.agent_id) {
-    return "its agent started anew before it said how that went";
+    return "its agent restarted before it said how that went";
   }
   const Milliseconds limit = reset_limit + remedy_answer_margin;
   if (!is_overdue(turn, node, underway.since + limit)) return std::nullopt;

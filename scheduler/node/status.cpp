@@ -91,7 +91,7 @@ std::vector<NodeEvidence> since(const std::optional<Time>& reset,
 void open_breaker(Turn& turn, const Job& job, const NodeId& node) {
   const auto most = static_cast<std::size_t>(set_aside_most(job.target));
   turn.decide(
-      BreakerOpened{job.target.name, node.value + " would be set aside too: more than " +
+      BreakerOpened{job.target.name, node.value + " would be cordoned too: more than " +
                                          count_text(most, "node") + " of " + job.target.name +
                                          " within " + duration_text(breaker_window) +
                                          " look like one fault of network, storage or power"});
@@ -188,7 +188,7 @@ bool is_set_aside(const Node& node, Moment& moment) {
 }
 
 std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now) {
-  std::string when = " was told to leave";
+  std::string when = " was asked to leave";
   if (notice.leaves_at && *notice.leaves_at > now) {
     when = " leaves in " + duration_text(*notice.leaves_at - now);
   }
@@ -207,7 +207,7 @@ std::optional<std::string> refusal_of(const Node* node, Moment& moment) {
     return notice_text(node->id, *node->notice, when);
   }
   if (is_set_aside(*node, moment)) {
-    return node->id.value + " was set aside by muster: " + node->set_aside->reason;
+    return node->id.value + " was cordoned by muster: " + node->set_aside->reason;
   }
   return std::nullopt;
 }

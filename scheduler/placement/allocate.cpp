@@ -53,9 +53,10 @@ Milliseconds retry_delay(const Job& job) {
 bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
   const auto fails_for_good = [&](const NodeId& id) {
-    return std::any_of(unfits.begin(), unfits.end(), [&](const Unfit& failed) {
-             return failed.node == id && failed.unfitness == Unfitness::lasting;
-           }) ||
+    return std::any_of(unfits.begin(), unfits.end(),
+                       [&](const Unfit& failed) {
+                         return failed.node == id && failed.unfitness == Unfitness::lasting;
+                       }) ||
            std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
                        [&](const NodeReplaced& passed) {
                          return passed.old_node == id && passed.unfitness == Unfitness::lasting;
@@ -98,7 +99,7 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
   });
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
-                       "gave up after " + duration_text(job.spec.muster.nodes_wait) +
+                       "timed out after " + duration_text(job.spec.muster.nodes_wait) +
                            " (muster.nodes.wait" + besides_text(measured) + ") and " +
                            tries_text(job.abandoned + 1) + ": " + reason});
 }

@@ -26,7 +26,7 @@ bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
 std::string owner_text(const State& state, const Node& node) {
   const std::string& owner = node.owner->value;
   if (node.unclean) return node.id.value + " has processes of job " + owner + " that do not die";
-  if (is_spare(state, node)) return node.id.value + " is a spare of job " + owner;
+  if (is_spare(state, node)) return node.id.value + " is a hot spare of job " + owner;
   return node.id.value + " is running job " + owner;
 }
 

@@ -197,7 +197,7 @@ bool serve(Turn& turn, const Job& job) {
   const bool due = is_due(turn, job);
   if (const JobId* ahead = due ? kept_for(turn, job) : nullptr) {
     say_waits(turn, job,
-              "waits behind job " + ahead->value + ", for which " + job.target.name + " is kept");
+              "pending behind job " + ahead->value + ", for which " + job.target.name + " is kept");
     return false;
   }
   const Supply supply = survey(turn, job);

@@ -62,13 +62,13 @@ Result<ResumeRequested> resume_request(const std::vector<Record>& records,
   if (request.job.value.empty()) return Error{"there is no such job to resume"};
   const std::string name = "job " + request.job.value;
   const JobEnded* ended = end_of(records);
-  if (!ended) return Error{name + " has not ended: it goes on by itself"};
+  if (!ended) return Error{name + " has not ended: it continues by itself"};
   if (ended->state == JobEndState::completed && !from_step && !from_certified) {
     return Error{name + " is completed; name a step to go back to with --from"};
   }
   request.from_step = from_step;
   if (from_step) request.certified_because.reset();
-  if (from_certified) request.certified_because = "it was asked for";
+  if (from_certified) request.certified_because = "it was requested";
   return request;
 }
 

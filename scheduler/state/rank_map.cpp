@@ -113,7 +113,7 @@ std::optional<std::string> gpu_shortage(const JobSpec& spec, const LinkUp& agent
   if (gpus >= wanted) return std::nullopt;
   if (gpus == 0) return "has no GPU";
   return "has " + count_text(static_cast<std::size_t>(gpus), "GPU") + ", " +
-         std::to_string(wanted) + " are asked for";
+         std::to_string(wanted) + " are requested";
 }
 
 int processes_on(const State& state, const JobSpec& spec, const NodeId& node) {

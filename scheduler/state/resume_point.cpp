@@ -66,7 +66,7 @@ ResumePoint asked_step(const Job& job, const Attempt& attempt) {
     if (node.checked) keep_newer(asked, node.checked->asked_checkpoint);
   }
   if (asked && asked->step == from.step) from = *asked;
-  return {from, step_text(from) + " was asked for", known && known->step > from.step};
+  return {from, step_text(from) + " was requested", known && known->step > from.step};
 }
 
 ResumePoint first_attempt_from_path(const Job& job) {
@@ -85,8 +85,8 @@ ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   }
   std::optional<CheckpointRef> best = gate.newest;
   if (counts(job, known)) keep_newer(best, known);
-  if (!best) return {std::nullopt, "no sealed checkpoint", false};
-  return {best, "newest sealed checkpoint", false};
+  if (!best) return {std::nullopt, "no committed checkpoint", false};
+  return {best, "newest committed checkpoint", false};
 }
 
 // What the nodes say now counts: one that was certified may be quarantined since. Only when they
@@ -109,7 +109,7 @@ ResumePoint only_certified(const Job& job, const Attempt& attempt, const std::st
     named.why += ", and no other is certified: " + because;
     return named;
   }
-  if (!certified && !newest) return {std::nullopt, "no sealed checkpoint", false};
+  if (!certified && !newest) return {std::nullopt, "no committed checkpoint", false};
   ResumePoint point{certified, certified ? "newest certified checkpoint: " : "none is certified: ",
                     newest && (!certified || newest->step > certified->step)};
   point.why += because;
@@ -133,7 +133,7 @@ std::optional<std::string> wants_certified(const Job& job) {
   const AttemptCause* end = end_of_latest_launch(job);
   if (end && casts_doubt(*end)) return doubt_text(*end);
   if (job.spec.muster.resume_from != ResumeFrom::certified) return std::nullopt;
-  return "muster.resume.from asks for it";
+  return "muster.resume.from names it";
 }
 
 }  // namespace

@@ -155,7 +155,7 @@ void check_shape(const JobSpec& spec, Refusals& out) {
 void check_ignored(const JobSpec& spec, Refusals& out) {
   for (const auto& [path, text] : spec.muster.other) {
     if (path == "health.run" || path == "health.failure") continue;
-    out.warn("muster." + path, "muster." + path + " is checked but not acted on yet");
+    out.warn("muster." + path, "muster." + path + " is not implemented");
   }
   if (!spec.instance_types.empty()) {
     out.warn("resources.instance_type",

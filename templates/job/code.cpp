@@ -15,7 +15,7 @@ bool is_git_url(std::string_view text) {
 
 void read_code_text(const Value& value, const std::string& text, Reading& reading, JobSpec& spec) {
   if (is_placeholder(text)) {
-    value.unresolved(quoted_text(text) + " is a placeholder; name a directory");
+    value.unresolved(quoted_text(text) + ": replace the placeholder by a directory");
     return;
   }
   if (is_git_url(text)) {
@@ -92,7 +92,7 @@ void read_service_type(const Value& type, ServiceSpec& service) {
   std::string word = folded(type.node().text);
   const bool old = word == "tensorboard" || type.node().text == "VS_code";
   if (word == "tensorboard") word = "tensor_board";
-  if (old) type.note("old spelling; write '" + word + "'");
+  if (old) type.note("deprecated; write '" + word + "'");
   const bool known =
       std::find(service_types.begin(), service_types.end(), word) != service_types.end();
   if (known) {
@@ -107,7 +107,7 @@ void read_service_properties(const Value& value, ServiceSpec& service) {
   for (const Value& each : map.entries()) {
     const auto text = each.text();
     if (!text || folded(each.key()) != "logdir") continue;
-    each.note("old spelling; write 'log_dir' beside 'type'");
+    each.note("deprecated; write 'log_dir' beside 'type'");
     service.log_dir = *text;
   }
 }
@@ -117,7 +117,7 @@ ServiceSpec read_service(const Value& value) {
   MapReader map(value);
   const Value old_type = map.take("job_service_type");
   const Value type = map.take("type");
-  if (old_type.given()) old_type.note("old spelling; write 'type'");
+  if (old_type.given()) old_type.note("deprecated; write 'type'");
   read_service_type(type.given() ? type : old_type, service);
   if (value.is_map() && !type.present() && !old_type.present()) value.error("'type' is required");
   service.port = map.take("port").integer(1, 65535);
@@ -145,7 +145,7 @@ void read_code(const Value& value, Reading& reading, JobSpec& spec) {
     if (const auto text = value.text()) read_code_text(value, *text, reading, spec);
     return;
   }
-  value.note("old spelling; write 'code: <directory>'");
+  value.note("deprecated; write 'code: <directory>'");
   MapReader map(value);
   for (const char* key : {"local_path", "directory"}) {
     const Value path = map.take(key);

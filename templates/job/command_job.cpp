@@ -145,7 +145,7 @@ void check_name(const Value& value) {
   if (!value.is_scalar()) return;
   const std::string& name = value.node().text;
   if (is_placeholder(name)) {
-    value.unresolved(quoted_text(name) + " is a placeholder; fill in the name");
+    value.unresolved(quoted_text(name) + ": replace the placeholder by a name");
   } else if (!is_job_name(name)) {
     value.error(
         "expected letters, digits, '_' and '-', beginning with a letter or digit, at most "

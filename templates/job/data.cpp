@@ -133,7 +133,7 @@ void check_local(const Value& path, const Value& type, const std::string& text, 
 // Stores kind and path; relative local paths become absolute. False after a finding.
 bool read_path(const Value& path, const std::string& text, PathKind& kind, std::string& out) {
   if (is_placeholder(text)) {
-    path.unresolved(quoted_text(text) + " is a placeholder; name a path");
+    path.unresolved(quoted_text(text) + ": replace the placeholder by a path");
     return false;
   }
   const auto form = path_form(text);
@@ -152,7 +152,7 @@ Value old_path(MapReader& map, InputSpec& input) {
   const Value folder = map.take("folder");
   const Value data = map.take("data");
   for (const Value& each : {file, folder, data}) {
-    if (each.given()) each.note("old spelling; write 'type' and 'path'");
+    if (each.given()) each.note("deprecated; write 'type' and 'path'");
   }
   if (file.given()) input.type = DataType::uri_file;
   if (data.given()) {
@@ -178,7 +178,7 @@ void read_input_mode(const Value& mode, InputSpec& input) {
   if (input.type != DataType::mltable) {
     mode.error("only type mltable has the mode " + quoted_text(mode.node().text));
   } else {
-    mode.unresolved("the mode " + quoted_text(mode.node().text) + " is not offered");
+    mode.unresolved("the mode " + quoted_text(mode.node().text) + " is not supported");
   }
 }
 
@@ -219,7 +219,7 @@ InputSpec read_input(const Value& value, DataContext context, Reading& reading) 
     input.literal = literal_text(value.node(), false);
     note_other_reading(value);
     if (is_placeholder(input.literal)) {
-      value.unresolved(quoted_text(input.literal) + " is a placeholder; fill in the value");
+      value.unresolved(quoted_text(input.literal) + ": replace the placeholder by a value");
     }
     return input;
   }

@@ -11,7 +11,7 @@ constexpr int most_processes = 4096;  // on one node
 void read_total(const Value& total, JobSpec& spec) {
   const auto count = total.integer(1, most_processes * 1024);
   if (!count) return;
-  total.note("old spelling, read as the total over all nodes; write 'process_count_per_instance'");
+  total.note("deprecated, read as the total over all nodes; write 'process_count_per_instance'");
   if (*count % spec.instance_count != 0) {
     total.error("expected a multiple of resources.instance_count (" +
                 std::to_string(spec.instance_count) + "), got " + std::to_string(*count));

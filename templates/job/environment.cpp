@@ -11,7 +11,7 @@ std::string existing_path(const Value& value, Reading& reading, OnDisk wanted) {
   const auto text = value.text();
   if (!text) return "";
   if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+    value.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
     return "";
   }
   const auto form = path_form(*text);
@@ -30,7 +30,7 @@ void read_build(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   MapReader build(value);
   const Value old_path = build.take("local_path");
   const Value path = build.take("path");
-  if (old_path.given()) old_path.note("old spelling; write 'build.path'");
+  if (old_path.given()) old_path.note("deprecated; write 'build.path'");
   if (value.is_map() && !path.present() && !old_path.present()) value.error("'path' is required");
   spec.build_path = existing_path(path.given() ? path : old_path, reading, OnDisk::directory);
   spec.dockerfile_path = build.take("dockerfile_path").text().value_or("Dockerfile");
@@ -43,7 +43,7 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   if (const auto text = image.text()) {
     spec.image = *text;
     if (is_placeholder(*text)) {
-      image.unresolved(quoted_text(*text) + " is a placeholder; name an image");
+      image.unresolved(quoted_text(*text) + ": replace the placeholder by an image");
     }
   }
   const Value conda = map.take("conda_file");
@@ -67,7 +67,7 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
 void read_reference(const Value& value, const std::string& text, Reading& reading,
                     EnvironmentSpec& spec) {
   if (is_placeholder(text)) {
-    value.unresolved(quoted_text(text) + " is a placeholder; name an environment");
+    value.unresolved(quoted_text(text) + ": replace the placeholder by an environment");
     return;
   }
   if (text.starts_with("file:")) {

@@ -33,7 +33,7 @@ std::string target_name(const Value& value, std::string name) {
   }
   if (name.empty()) value.error("expected the name of a target");
   if (is_placeholder(name)) {
-    value.unresolved(quoted_text(name) + " is a placeholder; name a target");
+    value.unresolved(quoted_text(name) + ": replace the placeholder by a target");
   }
   return name;
 }
@@ -53,7 +53,7 @@ void read_compute(const Value& value, JobSpec& spec) {
     if (const auto name = value.text()) spec.compute = target_name(value, *name);
     return;
   }
-  value.note("old spelling; write 'compute: <target>' and 'resources.instance_count'");
+  value.note("deprecated; write 'compute: <target>' and 'resources.instance_count'");
   MapReader map(value);
   const Value target = map.take("target");
   if (const auto name = target.text()) spec.compute = target_name(target, *name);
@@ -92,7 +92,7 @@ void read_limits(const Value& value, JobSpec& spec) {
   }
   const Value minutes = map.take("timeout_minutes");
   if (const auto count = minutes.integer(1, 10 * 366 * 24 * 60)) {
-    minutes.note("old spelling; write 'limits.timeout' in seconds");
+    minutes.note("deprecated; write 'limits.timeout' in seconds");
     if (!timeout.given()) spec.timeout = Seconds{*count * 60LL};
   }
   map.finish();

@@ -23,7 +23,7 @@ void check_component_name(const Value& value) {
   const auto name = value.text();
   if (!name) return;
   if (is_placeholder(*name)) {
-    value.unresolved(quoted_text(*name) + " is a placeholder; fill in the name");
+    value.unresolved(quoted_text(*name) + ": replace the placeholder by a name");
   } else if (!is_azure_component_name(*name)) {
     value.warning("Azure ML takes lower-case letters, digits and '_' only, got " +
                   quoted_text(*name));
@@ -61,9 +61,9 @@ void check_component_command(const Value& command, const JobSpec& declared) {
   for (const auto& [name, output] : declared.outputs) known.insert("outputs." + name);
   for (const Expression& expression : find_expressions(*text).found) {
     if (known.count(expression.name)) continue;
-    command.error(quoted_text("${{" + expression.name + "}}") +
-                      " is neither an input nor an output",
-                  command.suggest(expression.name, known));
+    command.error(
+        quoted_text("${{" + expression.name + "}}") + " is neither an input nor an output",
+        command.suggest(expression.name, known));
   }
 }
 
@@ -119,7 +119,7 @@ ComponentShape read_component_map(const Value& value, Reading& reading) {
   } else if (word == "command" || word == "command_component" || word == "commandcomponent") {
     read_command_component(value, reading, shape);
   } else {
-    value.unresolved("a component of type " + quoted_text(word) + " is not offered");
+    value.unresolved("a component of type " + quoted_text(word) + " is not supported");
   }
   return shape;
 }
@@ -128,7 +128,7 @@ ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
   if (!text) return {};
   if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + " is a placeholder; name a component");
+    value.unresolved(quoted_text(*text) + ": replace the placeholder by a component");
     return {};
   }
   if (text->starts_with("azureml:")) {

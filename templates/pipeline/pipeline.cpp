@@ -121,7 +121,7 @@ ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& rea
     }
   } else if (word == "spark" || word == "automl" || word == "parallel" || word == "import" ||
              word == "finetuning" || word == "data_transfer") {
-    type.unresolved("steps of type " + quoted_text(word) + " are not offered");
+    type.unresolved("steps of type " + quoted_text(word) + " are not supported");
     return shape;
   } else {
     type.error("unknown type " + quoted_text(type.node().text),

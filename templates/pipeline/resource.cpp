@@ -19,7 +19,7 @@ void require_texts(MapReader& map, std::initializer_list<const char*> keys) {
     const Value value = map.require(key);
     const auto text = value.text();
     if (text && is_placeholder(*text)) {
-      value.unresolved(quoted_text(*text) + " is a placeholder; fill it in");
+      value.unresolved(quoted_text(*text) + ": replace the placeholder");
     }
   }
 }
@@ -148,7 +148,7 @@ void read_data_asset_file(const Value& root, Reading& reading) {
   if (!text) return;
   const auto form = path_form(*text);
   if (is_placeholder(*text)) {
-    path.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+    path.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
   } else if (!form) {
     path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
   } else if (form->kind == PathKind::local && reading.options.files.kind_of) {

@@ -15,7 +15,7 @@ void read_sampling(const Value& value) {
   std::optional<std::string> type;
   if (value.is_scalar()) {
     type = value.word(types);
-    if (type) value.note("old spelling; write 'sampling_algorithm: {type: " + *type + "}'");
+    if (type) value.note("deprecated; write 'sampling_algorithm: {type: " + *type + "}'");
   } else {
     MapReader map(value);
     type = map.require("type").word(types);
@@ -23,7 +23,7 @@ void read_sampling(const Value& value) {
     map.take("rule").word({"random", "sobol"});
     map.finish();
   }
-  if (type == "bayesian") value.unresolved("bayesian sampling is not offered");
+  if (type == "bayesian") value.unresolved("bayesian sampling is not supported");
 }
 
 void read_objective(const Value& value) {

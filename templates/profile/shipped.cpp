@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view vendor_prefix = "standard_";
 // Files of sites may hold them.
-constexpr std::pair<std::string_view, std::string_view> former_names[] = {
-    {"b200-8x", "hgx-b200"}, {"b300-8x", "hgx-b300"}};
+constexpr std::pair<std::string_view, std::string_view> former_names[] = {{"b200-8x", "hgx-b200"},
+                                                                          {"b300-8x", "hgx-b300"}};
 
 std::string plain_name(std::string_view name) {
   std::string plain = folded(name);
@@ -44,9 +44,8 @@ bool is_rented(const HealthProfileFile& file) {
 }
 
 bool is_named(const HealthProfile& profile, const std::string& port) {
-  return std::ranges::any_of(profile.ib.ports, [&](const std::string& pattern) {
-    return fits_pattern(pattern, port);
-  });
+  return std::ranges::any_of(
+      profile.ib.ports, [&](const std::string& pattern) { return fits_pattern(pattern, port); });
 }
 
 // Nothing that is there is another maker's.
@@ -124,7 +123,7 @@ const ShippedProfile* find_shipped_profile(std::string_view name) {
 Result<const ShippedProfile*> choose_shipped_profile(const NodeKind& node) {
   if (const ShippedProfile* found = find_shipped_profile(node.sku)) return found;
   if (!node.gpu_name.empty()) return choose_by_parts(node);
-  if (node.sku.empty()) return Error{"no health profile is chosen: neither SKU nor GPUs are known"};
+  if (node.sku.empty()) return Error{"no health profile matches this host"};
   const std::string hint = did_you_mean(node.sku, shipped_names());
   return Error{"no health profile is shipped for " + quoted_text(node.sku) +
                (hint.empty() ? "" : "; " + hint)};
@@ -159,7 +158,7 @@ HealthProfile read_profile_value(const Value& value, const std::vector<std::stri
   const ShippedProfile* shipped = find_shipped_profile(named.text().value_or(""));
   if (shipped == nullptr && named.present()) {
     const std::string hint = did_you_mean(named.text().value_or(""), shipped_names());
-    named.warning("no such profile is shipped: only what stands here is judged" +
+    named.warning("no such profile is shipped: only what this file says is judged" +
                   (hint.empty() ? "" : "; " + hint));
   }
   return read_health_profile_over(shipped ? shipped->text : "", value, checks);

@@ -66,7 +66,7 @@ std::optional<std::string> path_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
   if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + " is a placeholder; name a path");
+    value.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
     return std::nullopt;
   }
   const auto form = path_form(*text);
@@ -324,8 +324,7 @@ std::vector<Setting> restart_settings() {
       {"classes.sdc.action", scalar, read_class_action<FailureClass::sdc>},
       {"classes.preempted.action", scalar, read_class_action<FailureClass::preempted>},
       {"classes.divergence.action", scalar, read_class_action<FailureClass::divergence>},
-      {"rules", SettingShape::structure,
-       [](V v, S s) { s.muster.rules = read_rule_list(v); }},
+      {"rules", SettingShape::structure, [](V v, S s) { s.muster.rules = read_rule_list(v); }},
       {"stop.signal", scalar, read_signal},
       {"stop.grace", scalar, [](V v, S s) { store(s.muster.stop.grace, v.duration()); }},
       {"stop.grace_max", scalar, [](V v, S s) { store(s.muster.stop.grace_max, v.duration()); }},

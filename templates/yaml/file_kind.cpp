@@ -127,7 +127,7 @@ FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const
     return kind;
   }
   if (is_unsupported(word)) {
-    type.unresolved(quoted_text(type.node().text) + " is not offered");
+    type.unresolved(quoted_text(type.node().text) + " is not supported");
     return FileKind::unsupported;
   }
   type.error("unknown type " + quoted_text(type.node().text),
@@ -162,7 +162,7 @@ const char* file_kind_name(FileKind kind) {
     case FileKind::cluster:
       return "cluster";
     case FileKind::unsupported:
-      return "file of a kind that is not offered";
+      return "unsupported file type";
     case FileKind::unreadable:
       return "unreadable file";
   }

@@ -172,12 +172,13 @@ class TreeBuilder final : public YAML::EventHandler {
                                  " that opens here is never closed; all that follows would "
                                  "belong to this value"};
     }
-    const std::string key =
-        key_within(text_.substr(found->begin, found->end - 1 - found->begin));
+    const std::string key = key_within(text_.substr(found->begin, found->end - 1 - found->begin));
     if (key.empty()) return;
     findings_.add(Severity::warning, begin(), "",
-                  "the value in " + quote + " goes on over several lines, and one of them begins "
-                      "with " + quoted_text(key + ':') + "; is a closing quote missing?");
+                  "the value in " + quote +
+                      " continues over several lines, and one of them begins "
+                      "with " +
+                      quoted_text(key + ':') + "; is a closing quote missing?");
   }
 
   void refuse_tab_before(const YAML::Mark& mark) const {
@@ -271,8 +272,8 @@ class TreeBuilder final : public YAML::EventHandler {
     parent.expects_value = false;
     if (node.kind == YamlNode::Kind::null) {
       // Only of a last line that is no `key:` at all does the parser say so.
-      const bool no_colon = node.place.line == parent.key_place.line &&
-                            node.place.column == parent.key_place.column;
+      const bool no_colon =
+          node.place.line == parent.key_place.line && node.place.column == parent.key_place.column;
       if (no_colon) throw Refused{node.place, "no ':' after " + quoted_text(parent.key)};
       node.place = parent.key_place;
     }

@@ -22,7 +22,7 @@ shard="shard-00000-of-00001.safetensors"
 at() { printf '%s/s%09d-g%d' "$ckpt" "$1" "${2:-1}"; }
 
 verb 0 list "$ckpt" -o tsv --query '[].{name: name, state: state, newest: newest}'
-[ "$(head -1 "$work/out")" = "$(printf 's000000020-g1\tSANE\ttrue')" ] \
+[ "$(head -1 "$work/out")" = "$(printf 's000000020-g1\tVALID\ttrue')" ] \
   || fail "$(cat "$work/out")"
 [ "$(wc -l <"$work/out")" -eq 4 ] || fail "$(cat "$work/out")"
 verb 0 list "$ckpt"
@@ -59,7 +59,7 @@ truncate -s 100000 "$(at 20)/$shard"
 verb 1 verify "$ckpt"
 has out "$shard at byte 100000: ends here"
 verb 0 list "$ckpt"
-has out "DAMAGED"
+has out "CORRUPT"
 grep -q '^s000000015-g1 .*newest usable' "$work/out" || fail "$(cat "$work/out")"
 verb 1 export "$(at 20)" --out "$work/never"
 has err "has 100000 bytes"
@@ -72,7 +72,7 @@ verb 1 verify "$(at 15)"
 has out "manifest.json at byte 0"
 verb 1 verify "$ckpt" --all
 verb 0 list "$ckpt"
-has out "ORPHAN"
+has out "INCOMPLETE"
 verb 1 show "$ckpt@15"
 mv "$work/manifest" "$(at 15)/manifest.json"
 

@@ -29,15 +29,15 @@ expect 0 "${health[@]}"
 has out "1 check passed, 0 failed, 0 unknown"
 has out "nothing keeps jobs from n17"
 expect 3 "$MUSTER" health --root "$root" --profile "$work/site.yml" --check host.edac
-has out "n17 is unclear: nothing was checked"
+has out "n17 is unknown: nothing was checked"
 expect 0 "$MUSTER" health run --root "$root" --profile "$work/site.yml" --check ib.state --all
 has out "4: ACTIVE"
 echo "1: DOWN" >"$port/state"
 expect 3 "${health[@]}" --quick
-has out "n17 is unclear"
+has out "n17 is unknown"
 expect 1 "${health[@]}"
 has out "(3 looks)"
-has out "n17 takes no job: muster:node:ib.state:mlx5_0:1"
+has out "n17 unavailable: muster:node:ib.state:mlx5_0:1"
 expect 1 "${health[@]}" -o json --query verdict.state
 has out '"drained"'
 for look in 1 2; do expect 3 "${health[@]}" --quick --state "$work/kept.state"; sleep 1; done
@@ -88,7 +88,7 @@ has out "nvlinks: 18"
 expect 0 "$MUSTER" health checks --profile ND96isr_H100_v5 -o tsv
 has out ib.state
 expect 0 "$MUSTER" health learn --root "$root" --name mine -o "$work/mine.yml"
-has err "left out: host.cpus"
+has err "skipped: host.cpus"
 grep -q "mem_kb: 1000000" "$work/mine.yml" || fail "nothing was learned: $(cat "$work/mine.yml")"
 expect 0 "$MUSTER" health --root "$root" --profile "$work/mine.yml" --check "host.mem"
 expect 2 "$MUSTER" health learn --root "$root" -o "$work/mine.yml"
@@ -144,7 +144,7 @@ grep -q update "$work/told" && fail "an operator's drain was undone"
 echo "NodeName=n17 State=IDLE+DRAIN $reason [root@2026-03-01T10:00:00]" >"$work/shown"
 : >"$work/told"; expect 0 "${slurm[@]}"
 grep -qxF "update|NodeName=n17|State=UNDRAIN" "$work/told" || fail "told: $(cat "$work/told")"
-has err "n17 takes jobs again"
+has err "n17 resumed"
 echo "scontrol: error" >"$work/shown"
 expect 1 "${slurm[@]}"
 has err "scontrol does not show node n17"

@@ -35,7 +35,7 @@ YAML
   expect 2 "${active[@]}" --forget -o nagios
   has out "MUSTER CRITICAL - perf.cpu"
 else
-  echo "left out: this machine is not idle"
+  echo "skipped: this machine is not idle"
 fi
 printf 'profile: site\nfloors: {p2p_gb_per_s: 300}\nrequired: [perf.p2p]\n' >"$work/site.yml"
 expect 3 "$MUSTER" health active --force --forget --profile "$work/site.yml"
@@ -139,7 +139,7 @@ checks: {fab.links: {mode: enforce}}
 YAML
 expect 3 "${fabric[@]}" --profile "$work/site.yml" --quick --forget
 expect 1 "${fabric[@]}" --profile "$work/site.yml"
-has out "1 host takes no job: n2"
+has out "1 host unavailable: n2"
 expect 1 "${fabric[@]}" --profile "$work/site.yml" --quick -o json --query hosts.n2.reason
 has out '"muster:node:fab.links:mlx5_0:1 '
 expect 1 "${fabric[@]}" --profile "$work/site.yml" --quick -o jsonl

@@ -68,7 +68,7 @@ has err "measures 1 node of lab, side by side: cpu: about 5.0s, 30s at most"
 if grep -q "not idle" "$work/out"; then
   [ "$code" -eq 3 ] || fail "a busy node ended with $code"
   has out "not started: this host is not idle"
-  echo "left out: this machine is not idle"
+  echo "skipped: this machine is not idle"
 else
   [ "$code" -eq 1 ] || { cat "$work/out"; fail "a slow node ended with $code"; }
   has out "cpu_gemm_gflops"

@@ -33,7 +33,7 @@ command: ls code | sort | tr '\n' ' '
 code: $work/code
 YAML
 expect 0 within "$MUSTER" run "$work/code.yml" --name code
-has err "'$work/code/pipe' is left out: it is neither a file nor a directory"
+has err "'$work/code/pipe' is skipped: it is neither a file nor a directory"
 job_file input.yml <<YAML
 command: "true"
 inputs: {data: {type: uri_file, path: $fifo, mode: download}}

@@ -78,7 +78,7 @@ expect 1 "$MUSTER" policy test --log "$work/no-such.log"
 # The recorded runs: what happened is what the rules of today say, and others say otherwise.
 expect 0 "$MUSTER" policy test --replay memory own -o json
 grep -q '"differs": true' "$work/out" && fail "the recorded rules differ from themselves"
-has out '"recorded": "restarted in place after 0 s"'
+has out '"recorded": "restarted on the same nodes after 0 s"'
 expect 0 "$MUSTER" policy test "$work/own.yml" --replay three
 has out "ended with 3"
 job_file other.yml <<'YAML'

@@ -57,8 +57,8 @@ is "$(places lost 1)" "local-0 local-2 + local-3"
 is "$(connections local-0) $(connections local-2)" "1 1"
 grep -q "attempt 1 has node rank 1" "$work/lost.out" || fail "nobody has the lost node's rank"
 expect 0 "$MUSTER" explain lost
-has out "attempt 0 placed on local-0, local-1, spares local-2"
-has out "attempt 1 placed on local-0, local-2, spares local-3: spare local-2 instead of local-1"
+has out "attempt 0 allocated local-0, local-1, spares local-2"
+has out "attempt 1 allocated local-0, local-2, spares local-3: spare local-2 instead of local-1"
 
 # The node that broke it is used last. What is drained is moved at once.
 start drained local-3

@@ -19,7 +19,7 @@ before() {  # before SECOND JOB WORDS
   fail "'$3' at '$at', not before $1 s"
 }
 
-# The first host is off: the job is placed on another one within 2 s.
+# The first host is off: the job is allocated another one within 2 s.
 power crash h01
 job_file one.yml <<'YAML'
 command: echo hello from $(uname -n)
@@ -44,7 +44,7 @@ said_once() {
 }
 said_once 'given up before it started'
 [ "$(grep -c 'placed on' "$work/err")" -le 1 ] || { cat "$work/err"; fail "placed again"; }
-grep -Eq 'gave up after 30.* and [2-9] tries: ' "$work/err" \
+grep -Eq 'timed out after 30.* and [2-9] tries: ' "$work/err" \
   || { cat "$work/err"; fail "no count"; }
 power boot h01
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hosts over ssh that pretend GPUs: they are counted, shown, and given ranks.
+# Hosts over ssh that simulated GPUs: they are counted, shown, and given ranks.
 . "$(dirname "$0")/harness.sh"
 expect 2 "$MUSTER" sandbox up --hosts 1 --gpus 65
 has err "--gpus: expected 0 to 64, got 65"
@@ -7,7 +7,7 @@ has err "--gpus: expected 0 to 64, got 65"
 cluster_dir="$work/cluster"
 "$MUSTER" sandbox up --hosts 3 --gpus 2 --dir "$cluster_dir" -o json >"$work/out" 2>"$work/err" \
   || { cat "$work/err"; skip "needs root and network namespaces"; }
-has err "3 hosts are up with 2 pretend GPUs each"
+has err "3 hosts are up with 2 simulated GPUs each"
 has out '"gpus": 2'
 expect 0 "$MUSTER" sandbox status --dir "$cluster_dir"
 has out GPUS
@@ -50,7 +50,7 @@ expect 0 "$MUSTER" run "$work/job.yml" --cluster "$lab"
 has out "rank 1 of 2 is 0 of 1 on h02, sees 0, root none"
 set_muster '{nodes: {gpus: 3}}'
 expect 91 "$MUSTER" run "$work/job.yml" --cluster "$lab"
-has err "h01 has 2 GPUs, 3 are asked for"
+has err "h01 has 2 GPUs, 3 are requested"
 
 # Hosts with different numbers.
 on() { "$MUSTER" sandbox exec --dir "$cluster_dir" "$1" -- sh -c "$2"; }

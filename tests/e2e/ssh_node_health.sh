@@ -73,7 +73,7 @@ begin_long_job long "$lab" sandbox h01
 expect 0 "${health[@]}" h01 h04 --timeout 60s
 grep -qE '^h01 +ok .*beside ranks' "$work/out" || { cat "$work/out"; fail "h01 has a job"; }
 grep -qE '^h04 +ok .*on-demand' "$work/out" || { cat "$work/out"; fail "h04 has none"; }
-has out "beside ranks: checks that would disturb them were left out"
+has out "during a job: checks that would disturb its ranks were skipped"
 [ "$("$MUSTER" status long -o tsv --query status)" = Running ] || fail "the job was disturbed"
 expect 0 "$MUSTER" cancel long --wait
 

@@ -26,7 +26,7 @@ for host in h01 h02 h03 h04; do rate "$host" 100; done
 # The hosts of a sandbox share processors with all else on this machine.
 any=("$MUSTER" health pairs --cluster "$lab" --tcp --force --timeout 60s)
 pairs=("${any[@]}" --time 3s)
-# As `expect`, on processors that others leave to the probes: a busy machine tells nothing of paths,
+# As `expect`, on processors that others leave to the benchmarks: a busy machine tells nothing of paths,
 # says so, and names nobody.
 measured() {
   local wanted=$1 try got; shift
@@ -87,7 +87,7 @@ has out '"kind": "node"'
 has out '"state": "slow"'
 measured 1 "${pairs[@]}" --target sandbox -o nagios
 has out "MUSTER WARNING - perf.tcp_pair h03 slow"
-# Below two leaves the other one's nodes tell of it.
+# Below two leaves the other one's nodes report of it.
 printf 'h01 a\nh02 a\nh03 b\nh04 b\n' >"$work/leaves"
 measured 1 "${pairs[@]}" --target sandbox --leaves "$work/leaves"
 has out "slow: node h03"
@@ -104,11 +104,11 @@ begin_long_job long "$lab" sandbox h01
 expect 3 "${pairs[@]}" --target sandbox
 has err "not idle: h01: job long has it"
 measured 0 "${pairs[@]}" --target sandbox --idle-only
-has out "left out: h01: not idle: job long has it"
+has out "skipped: h01: not idle: job long has it"
 has out "3 nodes over TCP"
 [ "$("$MUSTER" status long -o tsv --query status)" = Running ] || fail "the job was disturbed"
 
-# ---- Ctrl-C ends the probes on the nodes
+# ---- Ctrl-C ends the benchmarks on the nodes
 probe_pids() { pgrep -f "[m]uster.* agent probe tcp-"; }
 no_probe() { [ -z "$(probe_pids)" ]; }
 # A shell's background command ignores Ctrl-C.
@@ -134,7 +134,7 @@ begin_long_job early "$lab" sandbox h01
 wait "$measuring"
 code=$?
 [ "$code" -eq 3 ] || { cat "$work/out"; fail "it ended with $code"; }
-has out "left out: h01: job early"
+has out "skipped: h01: job early"
 ! grep -qE "(slow|no result): node" "$work/out" || { cat "$work/out"; fail "a node is blamed"; }
 expect 0 "$MUSTER" cancel early --wait
 exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A GPU's firmware hangs on a host over ssh: the job goes on elsewhere, the host is reset by the
+# A GPU's firmware hangs on a host over ssh: the job continues elsewhere, the host is reset by the
 # site's own command, once it is idle, and used again when its checks pass. Nobody is asked.
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"

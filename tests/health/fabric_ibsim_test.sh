@@ -165,7 +165,7 @@ figure fabric_up "$(since "$begun")" s -
 health_fabric --save-golden "$work/golden" 2>"$work/err" || { cat "$work/err"; die "no golden"; }
 health_fabric --check fab.errors -o nagios >"$work/said" 2>"$work/err" \
   || { cat "$work/said" "$work/err"; die "a first look at counters is not OK"; }
-grep -q '^MUSTER OK - first look: ' "$work/said" || { cat "$work/said"; die "it does not say so"; }
+grep -q '^MUSTER OK - first run: ' "$work/said" || { cat "$work/said"; die "it does not say so"; }
 look
 look
 figure fabric_healthy_findings "$(lines "$work/findings")" findings '<=0'

@@ -217,7 +217,7 @@ TEST_CASE("a driver that hangs when asked for events is left alone, and files ar
   CHECK_FALSE(reader.has_events());
 }
 
-TEST_CASE("a wait for events that hangs is found by the next read, which goes on without") {
+TEST_CASE("a wait for events that hangs is found by the next read, which continues without") {
   GpuNode node;
   NodeReader reader(watching(2s));
   REQUIRE(drive(reader, 10s, [&] { return reader.has_events(); }));

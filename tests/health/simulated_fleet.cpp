@@ -52,7 +52,7 @@ void SimulatedFleet::pass_until(Time time) {
 
 void SimulatedFleet::settle() {
   for (int round = 0;; ++round) {
-    check(round < rounds_limit, "decide does not come to rest");
+    check(round < rounds_limit, "scheduler did not converge");
     const std::vector<Decision> decisions = decide(state_, now_);
     if (decisions.empty()) return;
     for (const Decision& decision : decisions) {

@@ -19,6 +19,7 @@ good_tree() {
   printf '#!/bin/sh\n' >tests/e2e/run.sh
   echo '# A program' | tee README.md scheduler/README.md >scheduler/model/README.md
   mkdir scripts tests/lint
+  echo 'set aside' >tests/lint/banned_phrases
   cp "$(dirname "$rules")/../../scripts/count-house" scripts/
   printf '%s\n' 'product_files 3' 'product_lines 99' 'test_lines 9' 'folder_files 2' \
     'knotted_folders 0' >tests/lint/house_limits
@@ -61,6 +62,7 @@ broken banned_calls 'echo "int a() { return std::system(x); }" '"$add"
 broken banned_calls 'echo "int a() { return ::popen(x, y); }" '"$add"
 broken banned_calls 'echo "  sprintf(a, b);" '"$add"
 broken banned_calls 'echo "int a = rand();" '"$add"
+broken phrases 'echo "int a = say(\"it is set aside\");" '"$add"
 broken names 'mkdir launcher/common'
 broken names 'echo >scheduler/utils.h'
 broken machine_paths 'echo "path: /home/somebody/data" >launcher/job.yml'

@@ -226,6 +226,26 @@ rule_banned_calls() {
   done < <(banned_calls)
 }
 
+# Texts for users are in the field's words: see banned_phrases.
+rule_phrases() {
+  cpp_files | grep -v '^tests/' |
+    read_files grep -nF -f <(grep -v '^#' tests/lint/banned_phrases) /dev/null |
+    grep -vE '^[^:]+:[0-9]+: *//' |
+    awk -v phrases="$(grep -v '^#' tests/lint/banned_phrases)" '
+      BEGIN { count = split(phrases, phrase, "\n") }
+      {
+        place = $0
+        sub(/: .*/, "", place)
+        sub(/^[^:]*:[0-9]*:/, "")
+        sub(/ \/\/ .*/, "")
+        for (i = 1; i <= count; i++) {
+          if (match($0, /".*"/) && index(substr($0, RSTART, RLENGTH), phrase[i])) {
+            print place ": plainer words for \047" phrase[i] "\047"
+          }
+        }
+      }'
+}
+
 rule_names() {
   find "${code_folders[@]}" tests scripts configs -print 2>/dev/null |
     grep -E '/(utils?|common|helpers?|misc|core|types|stuff)(\.[a-z]+)?$' |

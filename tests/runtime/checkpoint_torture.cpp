@@ -76,7 +76,7 @@ class Torture {
       if (!manifest) give_up(manifest.reason());
       calm_hash_[found.step] = manifest.value().state_hash;
     }
-    if (calm_hash_.size() != long_run_steps) give_up("the undisturbed run lacks checkpoints");
+    if (calm_hash_.size() != long_run_steps) give_up("the reference run lacks checkpoints");
   }
 
   // So many that cut a save short: the others count for nothing but their number.
@@ -229,7 +229,7 @@ class Torture {
     life.keep = "1000000";
     life.mode = "blocking";  // the other one leaves out steps
     const int status = live(life);
-    if (status != 0) give_up("the undisturbed run failed:\n" + content_of(output()));
+    if (status != 0) give_up("the reference run failed:\n" + content_of(output()));
     calm_weights_[steps] = weights();
   }
 
@@ -346,7 +346,7 @@ class Torture {
     return found;
   }
 
-  // What is left must be loadable, as new as was told, and hold what the undisturbed run held.
+  // What is left must be loadable, as new as was told, and hold what the reference run held.
   void judge() {
     const CheckpointSearch search = search_checkpoints(root());
     const FoundCheckpoint* newest = search.newest();

@@ -12,7 +12,7 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("two ranks killed in mid run and started again end in the bytes of an undisturbed run") {
+TEST_CASE("two ranks killed in mid run and started again end in the bytes of an reference run") {
   Folder folder;
   Trainer trainer(folder);
   const Ended whole = trainer.run(2, {"--steps", "30", "--out", folder / "whole"});
@@ -110,11 +110,13 @@ TEST_CASE("a rank ends when its lease is over, and writes nothing more") {
   lease->grant(boot_time() + std::chrono::hours{1});
   Trainer trainer(folder);
   trainer.with("MUSTER_LEASE", lease->path()).with("MUSTER_HEARTBEAT", folder / "beat");
-  const pid_t pid = trainer.start(
-      0, {"--steps", "100000", "--out", folder / "out", "--checkpoint-dir", folder / "ckpt",
-          "--checkpoint-every", "1", "--step-delay-ms", "5"});
+  const pid_t pid =
+      trainer.start(0, {"--steps", "100000", "--out", folder / "out", "--checkpoint-dir",
+                        folder / "ckpt", "--checkpoint-every", "1", "--step-delay-ms", "5"});
   REQUIRE(eventually([&] { return read_heartbeat(folder / "beat") >= std::uint64_t{3}; }));
-  SECTION("as it runs") { lease->grant(boot_time()); }
+  SECTION("as it runs") {
+    lease->grant(boot_time());
+  }
   SECTION("as it wakes up after a standstill") {
     ::kill(pid, SIGSTOP);
     lease->grant(boot_time());

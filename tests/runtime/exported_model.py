@@ -27,7 +27,7 @@ try:
     import onnx.checker
 except ImportError:
     onnx = None
-    print("ONNX's checker is left out: no python3-onnx")
+    print("ONNX's checker is skipped: no python3-onnx")
 
 import onnx_evaluator
 

@@ -96,7 +96,7 @@ TEST_CASE("a node whose agent started anew is left at once, and comes back with 
   CHECK(bench.members() == std::vector<int>{0, 2});
   CHECK(bench.held(2)->leaves->reason == StopReason::node_lost);
   CHECK_THAT(bench.held(2)->leaves->sentence,
-             ContainsSubstring(boot == 1 ? "its agent started anew" : "rebooted"));
+             ContainsSubstring(boot == 1 ? "its agent restarted" : "rebooted"));
   CHECK(bench.held(2)->fenced);
   CHECK(bench.owes<CollectWork>(2));
   bench.obey();
@@ -173,7 +173,7 @@ TEST_CASE("an attempt that cannot spare a node out of reach is as patient as a f
   CHECK(bench.last<StopBegun>()->reason == StopReason::node_lost);
 }
 
-TEST_CASE("a node that cannot be told who takes part is left") {
+TEST_CASE("a node that is unknown who takes part is left") {
   ElasticBench bench(two_to_four(), 2);
   bench.come(3);
   bench.link(4);
@@ -353,7 +353,8 @@ TEST_CASE("nodes that left are charged to no budget") {
 
 // ---- what follows -----------------------------------------------------------------------------
 
-TEST_CASE("outputs of a node that left are asked again, and counted as left behind in the end") {
+TEST_CASE(
+    "outputs of a node that left are collected again, and counted as left behind in the end") {
   ElasticBench bench(two_to_four(), 3);
   bench.kill_rank(1);
   bench.obey_once(2);
@@ -451,7 +452,7 @@ TEST_CASE("what a node broke is remembered against it though the job went on") {
     CHECK(bench.count<NodeReleased>() == 1);
     CHECK(bench.count<NodeSuspected>() == 0);
   }
-  SECTION("it was told to leave") {
+  SECTION("it was asked to leave") {
     bench.notice(2, {});
     bench.obey();
     CHECK(bench.count<NodeReleased>() == 1);

@@ -108,7 +108,7 @@ TEST_CASE("a node whose staging stalls is given up after 20 minutes and avoided"
   }
   bench.pass(Seconds{2});
   CHECK(bench.last<StopBegun>()->sentence ==
-        "h02 could not be prepared: none of the job's files arrived for 20 min");
+        "h02 could not be prepared: no file of the job arrived for 20 min");
   CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
   bench.pass(Seconds{10});
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});

@@ -52,7 +52,7 @@ TEST_CASE("a notice that names no time leaves the job all its grace") {
   CHECK(bench.last<StopBegun>()->grace_max == Seconds{300});
 }
 
-TEST_CASE("a spare takes over from a host that leaves; a spare that leaves is given back") {
+TEST_CASE("a spare takes over from a host that leaves; a spare that leaves is released") {
   Bench bench;
   bench.start(a_job().on_nodes(2).spares(1));
   notify(bench, 3);

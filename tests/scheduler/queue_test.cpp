@@ -48,7 +48,7 @@ TEST_CASE("a blocked gang keeps later jobs from its nodes: no backfill") {
   bench.submit(a_job("running").on_nodes(2));
   bench.submit(a_job("big").on_nodes(4));
   bench.submit(a_job("small").on_nodes(1));
-  CHECK(queued(bench, "small").reason == "waits behind job big, for which lab is kept");
+  CHECK(queued(bench, "small").reason == "pending behind job big, for which lab is kept");
 }
 
 TEST_CASE("a gang keeps only nodes that it could use itself") {

@@ -68,7 +68,7 @@ TEST_CASE("what happened while no controller listened is not held against a rebo
     site.bench.pass(remedy_answer_margin);
     CHECK(site.failure() == "it did not come back within 15 min");
   }
-  SECTION("its agent is as before, and may say that it was not asked") {
+  SECTION("its agent is as before, and may say that it was not queried") {
     site.bench.link(2);
     REQUIRE(site.node(2).remedy);
     site.ended(2, {127, 0}, "it was not begun");

@@ -108,7 +108,7 @@ TEST_CASE("limits.timeout counts the running time of all attempts and ends with 
 }
 
 TEST_CASE(
-    "cancelling a running job stops it with the grace that was asked for, and ends with 143") {
+    "cancelling a running job stops it with the grace that was requested, and ends with 143") {
   Bench bench;
   bench.start(a_job().on_nodes(2));
   bench.observe(CancelRequested{JobId{"train"}, Milliseconds{500}});
@@ -166,8 +166,12 @@ TEST_CASE("an undrained node keeps its attempt after all, and a second drain set
   Bench bench;
   bench.start(a_job().on_nodes(1));
   bench.drain(1, true, Seconds{600});
-  SECTION("undrained") { bench.drain(1, false); }
-  SECTION("drained again without a limit") { bench.drain(1); }
+  SECTION("undrained") {
+    bench.drain(1, false);
+  }
+  SECTION("drained again without a limit") {
+    bench.drain(1);
+  }
   bench.pass(Seconds{3600});
   CHECK(bench.is_in<Running>());
   bench.drain(1, true, Seconds{0});

@@ -52,7 +52,7 @@ TEST_CASE("too few spares are told and stop no job") {
   CHECK_THAT(bench.last<AttemptPlaced>()->why, ContainsSubstring("only 1 of 3 spares is free"));
 }
 
-TEST_CASE("a spare that never answers delays nothing and is given back") {
+TEST_CASE("a spare that never answers delays nothing and is released") {
   Bench bench;
   bench.submit(a_job().on_nodes(2).spares(1).of_cluster(3));
   bench.link_all(2);
@@ -149,7 +149,9 @@ TEST_CASE("while its steps advance a run that misses a node is left alone for 30
   bench.progress(7);
   bench.pass(Seconds{9});
   CHECK(bench.is_in<Running>());
-  SECTION("they stop") { bench.pass(Seconds{2}); }
+  SECTION("they stop") {
+    bench.pass(Seconds{2});
+  }
   SECTION("they go on") {
     bench.progress(8);
     bench.pass(Seconds{5});
@@ -157,12 +159,14 @@ TEST_CASE("while its steps advance a run that misses a node is left alone for 30
   CHECK(bench.is_in<Stopping>());
 }
 
-TEST_CASE("a spare that is drained or lost is given back and the run goes on") {
+TEST_CASE("a spare that is drained or lost is released and the run continues") {
   const bool drained = GENERATE(true, false);
   Bench bench;
   bench.start(a_job().on_nodes(2).spares(1).of_cluster(drained ? 4 : 3));
-  if (drained) bench.drain(3);
-  else bench.unlink(3);
+  if (drained)
+    bench.drain(3);
+  else
+    bench.unlink(3);
   bench.pass(Seconds{25});
   REQUIRE(bench.last<SpareDropped>());
   CHECK(bench.last<SpareDropped>()->node == NodeId{"h03"});
@@ -170,7 +174,7 @@ TEST_CASE("a spare that is drained or lost is given back and the run goes on") {
   CHECK(spares(bench) == (drained ? Names{"h04"} : Names{}));
 }
 
-TEST_CASE("a spare whose files could not be put in place is given back") {
+TEST_CASE("a spare whose files could not be put in place is released") {
   Bench bench;
   bench.submit(a_job().on_nodes(1).spares(1).of_cluster(2));
   bench.link_all(2);

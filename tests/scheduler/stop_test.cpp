@@ -174,7 +174,7 @@ TEST_CASE("a node that comes back in time still gives its outputs") {
   CHECK(bench.last<JobEnded>()->exit_code == 0);
 }
 
-TEST_CASE("outputs that cannot be copied are asked again, and then no longer") {
+TEST_CASE("outputs that cannot be copied are collected again, and then no longer") {
   Bench bench;
   start_collecting(bench, 2);
   bench.observe(not_copied(1));
@@ -205,7 +205,7 @@ TEST_CASE("outputs that are copied at the second try are copied") {
   CHECK(bench.last<JobEnded>()->exit_code == 0);
 }
 
-TEST_CASE("outputs that had arrived and were lost before they were in place are asked again") {
+TEST_CASE("outputs that had arrived and were lost before they were in place are collected again") {
   Bench bench;
   start_collecting(bench, 2);
   bench.obey(*pending_work(bench.state, NodeId{"h01"}));

@@ -39,13 +39,15 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   const Bench bench = a_story();
   const std::string text = joined(explain_text(bench.journal));
   CHECK_THAT(text, ContainsSubstring("+0 s  submitted by ada: wants 2 nodes of lab, priority 0"));
-  CHECK_THAT(text, ContainsSubstring("attempt 0 placed on h01, h02: first free nodes of lab"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 allocated h01, h02: first free nodes of lab"));
   CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGKILL after step 120"));
   CHECK_THAT(text, ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL after "
                                      "step 120; class user; newest checkpoint: step 100"));
-  CHECK_THAT(text, ContainsSubstring("in place: class user: backoff; restart 1 of 3 (per 1 h) "
-                                     "after "));
-  CHECK_THAT(text, ContainsSubstring("attempt 1 resumes from step 100: newest sealed checkpoint"));
+  CHECK_THAT(text,
+             ContainsSubstring("on the same nodes: class user: backoff; restart 1 of 3 (per 1 h) "
+                               "after "));
+  CHECK_THAT(text,
+             ContainsSubstring("attempt 1 resumes from step 100: newest committed checkpoint"));
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 
@@ -53,7 +55,7 @@ TEST_CASE("explain tells the gist of a failure in four lines, five with a fault 
   const auto lines = explain_text(a_story().journal, true);
   REQUIRE(lines.size() == 4);
   CHECK_THAT(lines[0], ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL"));
-  CHECK_THAT(lines[1], ContainsSubstring("attempt 1 placed on h01, h02"));
+  CHECK_THAT(lines[1], ContainsSubstring("attempt 1 allocated h01, h02"));
   CHECK_THAT(lines[2], ContainsSubstring("attempt 1 resumes from step 100"));
   CHECK_THAT(lines[3], ContainsSubstring("ended: Completed, exit code 0"));
 }

@@ -89,7 +89,7 @@ FaultInjector::Outcome FaultInjector::take(const StopProcess& it, Milliseconds n
 FaultInjector::Outcome FaultInjector::on_host(Status (*act)(const SandboxLayout&,
                                                             const std::string&),
                                               const std::string& host) {
-  check(place_.sandbox.has_value(), "only drills with hosts of their own break hosts");
+  check(place_.sandbox.has_value(), "only fault tests with hosts of their own break hosts");
   const auto done = act(*place_.sandbox, host);
   if (!done) return done.error();
   return std::optional(host);

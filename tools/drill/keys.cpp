@@ -68,7 +68,7 @@ std::optional<int> signal_number(const Value& value) {
     if (name == known) return number;
     names.push_back(known);
   }
-  value.error("there is no signal " + quoted_text(*text), value.suggest(name, names));
+  value.error("unknown signal " + quoted_text(*text), value.suggest(name, names));
   return std::nullopt;
 }
 

@@ -350,7 +350,7 @@ int run_reference(const Home& home, const Drill& drill, const std::string& name,
   tell_story(home, *reference.job, common);
   if (!ended) return complain_of(ended.error(), common);
   complain("the reference run " + name + " " + ended->state + ": " + ended->reason +
-               "; a drill needs a job that works when it is left alone",
+               "; fault injection needs a job that works without faults",
            common);
   return plain_failure;
 }
@@ -395,7 +395,7 @@ DrillOutcome run_drill(const Drill& drill, const DrillOptions& options,
   }
   if (!drill.sandbox) return play(drill, options, std::nullopt, common);
   if (!is_administrator()) {
-    complain("this drill makes hosts of its own, which needs root; run it with sudo", common);
+    complain("this file simulates hosts, which needs root; run it with sudo", common);
     return {std::nullopt, plain_failure};
   }
   DrillHosts hosts;

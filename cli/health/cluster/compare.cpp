@@ -69,7 +69,7 @@ void take(NodeAnswer& answer, const FleetJudgement& judgement, const CheckRules&
   if (code == MonitorCode::critical) say(answer, NodeFitness::drained, sentence_of(finding));
   const bool is_open =
       finding.status == CheckStatus::unknown && is_required(rules.profile, finding.check);
-  if (is_open) say(answer, NodeFitness::unclear, "required, no pass: " + finding.check);
+  if (is_open) say(answer, NodeFitness::unclear, "required check did not pass: " + finding.check);
 }
 
 // Of one figure on the nodes of one kind.
@@ -164,7 +164,7 @@ std::string figures_table(const std::vector<NodeAnswer>& answers, const HealthTe
   std::string text = table.text(form.width, form.color);
   if (are_few) {
     text += "of fewer than " + std::to_string(fleet_min_nodes) +
-            " nodes of a target and profile only floors judge\n";
+            " nodes of a target and profile only minimums judge\n";
   }
   return text;
 }

@@ -59,7 +59,7 @@ FabricState remembered(const std::optional<std::filesystem::path>& path,
   auto state = text ? decode_fabric_state(**text) : Result<FabricState>(text.error());
   if (state) return std::move(*state);
   const std::string where = text ? path->string() + ": " : "";
-  notice(where + state.error().message + "; it is begun anew", common);
+  notice(where + state.error().message + "; starting with empty state", common);
   return {};
 }
 
@@ -70,7 +70,7 @@ Result<std::optional<Fabric>> golden_of(const std::string& file) {
   if (!text) return text.error();
   Fabric golden = read_ibnetdiscover({std::move(*text), "", false});
   if (golden.nodes.empty()) {
-    return Error{file + ": this is not what ibnetdiscover -p says; --save-golden writes it"};
+    return Error{file + ": this is not what ibnetdiscover -p says; --save-baseline writes it"};
   }
   return std::optional(std::move(golden));
 }
@@ -87,7 +87,7 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
   const int code = write_new_file(file, said.text, common);
   if (code == 0) {
     notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
-               " nodes; next: muster health fabric --golden " + file,
+               " nodes; next: muster health fabric --baseline " + file,
            common);
   }
   return code;
@@ -106,7 +106,7 @@ void keep(const std::optional<std::filesystem::path>& file, const FabricState& s
           const CommonOptions& common) {
   if (!file) return;
   const auto saved = write_state_file(*file, encode_fabric_state(state));
-  if (!saved) notice(saved.error().message + ": nothing of this run is remembered", common);
+  if (!saved) notice(saved.error().message + ": state not saved", common);
 }
 
 Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {

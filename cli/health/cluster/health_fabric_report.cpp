@@ -39,10 +39,10 @@ std::string verdicts_text(const FabricResult& result) {
   }
   for (const auto& [host, verdict] : result.verdicts) {
     for (const StandingFault& fault : verdict.would_drain) {
-      text += fault_text("would drain, were it enforced: ", host, fault);
+      text += fault_text("would drain (observe mode): ", host, fault);
     }
-    text += questions_text("required, no pass: ", host, verdict.unclear);
-    text += questions_text("failed, not often enough to be believed: ", host, verdict.unconfirmed);
+    text += questions_text("required check did not pass: ", host, verdict.unclear);
+    text += questions_text("failed, not yet confirmed: ", host, verdict.unconfirmed);
   }
   return text;
 }
@@ -57,13 +57,14 @@ std::string last_line(const FabricResult& result, bool color) {
   }
   if (count > 0) {
     const std::string what =
-        count == 1 ? "1 host takes no job" : std::to_string(count) + " hosts take no job";
+        count == 1 ? "1 host unavailable" : std::to_string(count) + " hosts unavailable";
     return inked(what, Ink::red, color) + ":" + drained + "\n";
   }
   if (fabric_exit(result) == HealthExit::unclear) {
     const bool is_silent = is_nothing_known(result);
-    return inked(is_silent ? "nothing is known of the fabric" : "the fabric is unclear",
-                 Ink::yellow, color) +
+    return inked(
+               is_silent ? "nothing is known of the fabric" : "the state of the fabric is unknown",
+               Ink::yellow, color) +
            "\n";
   }
   return inked("nothing in the fabric keeps jobs from its " + std::to_string(result.hosts) +

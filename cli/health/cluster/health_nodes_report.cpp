@@ -130,7 +130,7 @@ std::string nodes_text(const std::vector<NodeAnswer>& answers, const HealthTextF
   if (!figures.empty()) text += "\n" + figures;
   text += "\n";
   if (std::ranges::any_of(answers, is_beside_ranks)) {
-    text += "beside ranks: checks that would disturb them were left out\n";
+    text += "during a job: checks that would disturb its ranks were skipped\n";
   }
   return text + printable(nodes_summary(answers)) + "\n";
 }

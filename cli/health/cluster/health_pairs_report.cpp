@@ -224,7 +224,7 @@ std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
     text += verdict_lines(verdict, form.color);
   }
   for (const LeftOut& one : result.left_out) {
-    text += "left out: " + one_line(one.node) + ": " + one_line(one.why) + "\n";
+    text += "skipped: " + one_line(one.node) + ": " + one_line(one.why) + "\n";
   }
   for (const std::string& one : result.busy) text += "not idle: " + one_line(one) + "\n";
   std::size_t shown = 0;

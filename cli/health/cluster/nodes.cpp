@@ -12,9 +12,9 @@
 
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
+#include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/profile.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
@@ -51,10 +51,10 @@ constexpr const char* not_started = "not started: ";
 std::string misplaced(const HealthRunOptions& options) {
   if (!options.root.empty()) return "--root";
   if (!options.state.empty()) return "--state";
-  if (options.forget) return "--forget";
+  if (options.forget) return "--no-state";
   if (options.slurm) return "--slurm";
-  if (options.beside_ranks) return "--beside-ranks";
-  if (options.profile_alone) return "--profile-alone";
+  if (options.beside_ranks) return "--during-job";
+  if (options.profile_alone) return "--no-base-profile";
   if (options.measured && options.measured->force) return "--force";
   return {};
 }
@@ -133,12 +133,12 @@ void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profi
       std::to_string(count) + (count == 1 ? " node" : " nodes") + " of " + target.name;
   if (plan.probes.empty()) {
     return notice(nodes +
-                      ": the profile has no floor for a probe of one node: nothing is "
+                      ": the profile has no minimum for a benchmark of one node: nothing is "
                       "measured; --only measures without one",
                   common);
   }
   const std::string which =
-      has_profile ? "" : "what the profiles found there have a floor for, of ";
+      has_profile ? "" : "what the profiles found there have a minimum for, of ";
   notice("measures " + nodes + ", side by side: " + which + cost_text(plan), common);
 }
 
@@ -316,8 +316,8 @@ std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
 
 Error unknown_node(const std::string& name, const std::vector<std::string>& names) {
   // `muster health lern`: where a verb may stand as well.
-  const std::vector<std::string> verbs{"run",   "active", "checks", "fabric",
-                                       "learn", "pairs",  "record", "profiles"};
+  const std::vector<std::string> verbs{"run",   "benchmark", "checks", "fabric",
+                                       "learn", "pairs",     "record", "profiles"};
   const std::string verb = nearest(name, verbs);
   const std::string meant = did_you_mean(name, names);
   const std::string other =

@@ -64,7 +64,7 @@ std::string misfit_of(const HealthPairsOptions& options) {
     return "--port: expected " + std::to_string(port_least) + " to " + std::to_string(port_most);
   }
   if (options.tcp && !options.hcas.empty()) {
-    return "--hca asks an InfiniBand fabric, which pairs over TCP know nothing of";
+    return "--hca queries an InfiniBand fabric; pairs over TCP use none";
   }
   if (options.nccl && (options.tcp || options.no_nccl)) {
     return std::string("--nccl and ") + (options.tcp ? "--tcp" : "--no-nccl") +
@@ -107,7 +107,7 @@ template <class Bytes>
 Bytes random_bytes() {
   Bytes bytes{};
   check(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-        "the kernel gives random bytes");
+        "no random bytes");
   return bytes;
 }
 
@@ -190,8 +190,8 @@ OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
   if (rails.empty()) return LeafOfNode{};
   auto leaves = ask_leaves(ports, team, rails);
   if (leaves) return std::move(*leaves);
-  notice("leaves are not known (" + leaves.error().message +
-             "): all nodes count as below one; --leaves names them",
+  notice("leaf switches are not known (" + leaves.error().message +
+             "): all nodes count as below one; --topology names them",
          common);
   return LeafOfNode{};
 }
@@ -212,7 +212,7 @@ OrFailure<bool> nccl_for(const HealthPairsOptions& options, const PairTeam& team
   if (!is_asked && (options.tcp || options.no_nccl || !wants_nccl(profile))) return false;
   const std::string why = why_no_nccl(team.members);
   if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear_health};
-  if (!why.empty()) notice("GPUs are left out: " + why, common);
+  if (!why.empty()) notice("GPUs are skipped: " + why, common);
   return why.empty();
 }
 
@@ -304,12 +304,11 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   if (!candidates) return failed({candidates.error().message, internal_error}, common);
   auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
   if (!team) return failed({team.error().message, unclear_health}, common);
-  for (const LeftOut& one : team->left_out)
-    notice("left out: " + one.node + ": " + one.why, common);
+  for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
   if (team->members.size() < nodes_least) {
     return failed(
         {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +
-             " nodes can be measured: it takes 3 to tell which of a pair is slow",
+             " nodes can be measured: it takes 3 to find which of a pair is slow",
          unclear_health},
         common);
   }
@@ -317,7 +316,7 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   if (const auto* no = std::get_if<Failure>(&rails)) return failed(*no, common);
   const auto& [in_common, not_of_all] = std::get<CommonRails>(rails);
   for (const std::string& hca : not_of_all) {
-    notice("left out: " + hca + ", which not all nodes have with an active port", common);
+    notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !in_common.empty();
   const auto nccl = nccl_for(options, *team, profile, common);

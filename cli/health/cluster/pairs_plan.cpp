@@ -67,7 +67,7 @@ Result<PairTeam> team_of(std::vector<PairCandidate> candidates, const PairTeamRu
   }
   if (refused.empty()) return team;
   return Error{"not idle: " + joined(refused, "; ") +
-               "; --idle-only leaves such nodes out, --force measures those without a job"};
+               "; --idle-only skips such nodes, --force measures those without a job"};
 }
 
 CommonRails common_rails(const std::vector<PairCandidate>& members, const HealthProfile& profile) {

@@ -252,7 +252,7 @@ class DcgmReader {
       if (status == TestStatus::pass) ++tally.passed;
       if (status == TestStatus::skip) ++tally.skipped;
       if (!status && tally.unclear.empty())
-        tally.unclear = "dcgmi told of the test " + test + " in no known way";
+        tally.unclear = "dcgmi reported the test " + test + " in no known way";
     }
     return is_bad;
   }

@@ -56,7 +56,7 @@ class DiskFile {
     struct statfs found {};
     if (::fstatfs(fd_, &found) != 0) return directory + ": " + system_words();
     if (found.f_type == TMPFS_MAGIC || found.f_type == RAMFS_MAGIC)
-      return directory + " lies in memory, not on a disk";
+      return directory + " is in memory, not on a disk";
     bytes_ = disk_probe_bytes(options.bytes, static_cast<std::uint64_t>(found.f_bavail) *
                                                  static_cast<std::uint64_t>(found.f_bsize));
     if (bytes_ < std::min(options.bytes, disk_probe_least_bytes)) {

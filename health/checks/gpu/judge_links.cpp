@@ -278,7 +278,7 @@ void learn_link_speed(BaselineNode& node) {
     }
   }
   if (!slowest || *slowest > 10'000'000)
-    return node.leave_out("gpu.nvlink_mb_per_s", "no GPU tells the speed of its links");
+    return node.leave_out("gpu.nvlink_mb_per_s", "no GPU reports the speed of its links");
   node.profile.gpu.nvlink_mb_per_s = static_cast<int>(*slowest);
 }
 

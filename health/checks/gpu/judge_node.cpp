@@ -44,7 +44,7 @@ GpuOutcome judge_init(const CheckInput& input) {
     if (!input.gpu->situation.now.stopped().empty())
       return unknown(input, input.gpu->situation.now.stopped());
     if (input.gpu->situation.now.calling() != "nvmlInit")
-      return unknown(input, "the driver was not asked");
+      return unknown(input, "the driver was not queried");
     return outcome(input, CheckStatus::fail, "no answer", "0");
   }
   if (init->rc == 0) return outcome(input, CheckStatus::pass, "0", "0");
@@ -120,7 +120,7 @@ GpuOutcome judge_driver_version(const CheckInput& input) {
   if (!library || !reading.ok()) {
     // Where the driver does not even start, gpu.nvml_init says so.
     if (!library && input.gpu->situation.now.find("driver") == nullptr) return std::nullopt;
-    return unknown(input, library ? path + ": " + reading.error : "the library tells no version");
+    return unknown(input, library ? path + ": " + reading.error : "the library reports no version");
   }
   const std::string kernel = module_version(reading.text);
   if (kernel.empty()) return unknown(input, path + ": no version in it");
@@ -226,7 +226,7 @@ std::vector<HealthFinding> on_node(const CheckInput& input) {
 }
 
 std::string why_silent(const GpuReadings* gpus) {
-  if (gpus == nullptr) return "it was not asked";
+  if (gpus == nullptr) return "it was not queried";
   if (!gpus->calling().empty() && !gpus->is_complete()) return "no answer from " + gpus->calling();
   const GpuReading* init = gpus->find("init");
   return init != nullptr ? nvml_code_text(init->rc) : "it says nothing";

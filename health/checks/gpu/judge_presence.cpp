@@ -86,7 +86,7 @@ GpuOutcome judge_identity(GpuCheck& check) {
     const auto then = before->readings.text(device + ".bdf");
     return then ? kernel_pci_address(*then) : std::string("an unknown place");
   };
-  if (!gpu.device_before) return check.failed(value, "a board that was there before");
+  if (!gpu.device_before) return check.failed(value, "a GPU that was there before");
   return check.judged(place_of(*gpu.device_before) == kernel_pci_address(*address), value,
                       *uuid + " at " + place_of(*gpu.device_before));
 }

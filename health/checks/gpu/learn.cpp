@@ -6,7 +6,7 @@ namespace {
 
 std::string why_missing(const GpuReadings& gpus, const std::string& key) {
   const GpuReading* reading = gpus.find(key);
-  if (reading == nullptr) return "it was not asked";
+  if (reading == nullptr) return "it was not queried";
   return reading->rc != 0 ? nvml_code_text(reading->rc) : "it says '" + reading->value + "'";
 }
 

@@ -11,7 +11,7 @@ namespace muster {
 
 namespace {
 
-constexpr const char* first_reading = "seen once as yet: nothing to compare with";
+constexpr const char* first_reading = "first reading, no baseline";
 
 constexpr std::string_view data_files[] = {"counters/port_xmit_data", "counters/port_rcv_data"};
 // 64 in the extended set; a value above 32 bits shows which one it is.
@@ -62,7 +62,7 @@ std::string growth_text(const CounterRule& rule, const CounterGrowth& growth) {
 }
 
 std::string saturation_text(std::string_view file, std::uint64_t value) {
-  return std::string(file) + " stands at its maximum, " + std::to_string(value) + ": " +
+  return std::string(file) + ": counter saturated, " + std::to_string(value) + ": " +
          std::string(reset_advice);
 }
 
@@ -326,7 +326,7 @@ const CheckSpec all[] = {
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
      .judge = judge_counters},
     {.id = "ib.xmit_wait", .source = "P/counters/port_xmit_wait",
-     .says = "told, normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
+     .says = "normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
      .cost = microseconds(80), .group = infiniband_counters,
      .limits = {boot_grace, window, {"warn_per_s", "1/s"}}, .judge = judge_counters},
     // Whom a slow or dead peer keeps waiting, the same as the others that talk to it. Adaptive

@@ -85,7 +85,8 @@ int agent_mpi_start(const std::vector<std::string>& words) {
   asked.host = remote.host;
   asked.command = remote.command;
   ::signal(SIGPIPE, SIG_IGN);
-  if (!write_all(stream->get(), encode(FromAgent{asked}))) return fail_start("the agent hung up");
+  if (!write_all(stream->get(), encode(FromAgent{asked})))
+    return fail_start("the agent disconnected");
   return await_end(stream->get());
 }
 

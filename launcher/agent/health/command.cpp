@@ -21,31 +21,31 @@ std::vector<std::string> health_words(const char* verb, const std::string& state
                                  "--color=never",
                                  "--only-show-errors",
                                  "--state=" + state_file};
-  if (!profile.empty()) words.insert(words.end(), {"--profile=-", "--profile-alone"});
+  if (!profile.empty()) words.insert(words.end(), {"--profile=-", "--no-base-profile"});
   return words;
 }
 
 }  // namespace
 
 std::vector<std::string> health_run_arguments(const LookAtHealth& request, bool is_busy,
-                                               const std::string& state_file) {
+                                              const std::string& state_file) {
   const HealthWanted& wanted = request.wanted;
   std::vector<std::string> words = health_words("run", state_file, request.profile);
   if (is_busy) {
-    words.emplace_back("--beside-ranks");
+    words.emplace_back("--during-job");
   } else {
     if (!wanted.phase.empty()) words.push_back("--phase=" + wanted.phase);
     if (wanted.is_idle) words.emplace_back("--idle");
   }
-  if (wanted.quick) words.emplace_back("--quick");
+  if (wanted.quick) words.emplace_back("--once");
   for (const std::string& pattern : wanted.checks) words.push_back("--check=" + pattern);
   return words;
 }
 
 std::vector<std::string> benchmark_arguments(const MeasureNode& request,
-                                           const std::string& state_file) {
+                                             const std::string& state_file) {
   std::vector<std::string> words{"agent", "probe"};
-  if (!request.is_probe) words = health_words("active", state_file, request.profile);
+  if (!request.is_probe) words = health_words("benchmark", state_file, request.profile);
   words.insert(words.end(), request.words.begin(), request.words.end());
   return words;
 }
@@ -83,7 +83,7 @@ std::string HealthCommand::blocking_reason(const MeasureNode& request, bool runs
 }
 
 std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::string> arguments,
-                                      Environment environment, const std::string& profile) {
+                                        Environment environment, const std::string& profile) {
   environment[token_name] = "health";  // no process of any attempt, whoever its parent becomes
   ExecStart command;
   command.id = id;

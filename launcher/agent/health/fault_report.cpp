@@ -73,7 +73,7 @@ std::string sentence_of(const HealthFinding& finding) {
   }
   if (finding.status == CheckStatus::unknown) {
     const std::string why = finding.evidence.empty() ? "" : ": " + finding.evidence.front();
-    return finding.check + where + " cannot be told" + why;
+    return finding.check + where + " is unknown" + why;
   }
   const std::string unit = finding.unit.empty() ? "" : " " + finding.unit;
   std::string text = finding.check + where + ": " + finding.value + unit;

@@ -117,17 +117,17 @@ std::string text_at(const Json& object, const char* key) {
 }
 
 PerformanceSample read_figure(const Json& in) {
-  require(in.is_object(), "a figure is no object");
+  require(in.is_object(), "a metric is no object");
   PerformanceSample sample;
   sample.metric = text_at(in, "metric");
   sample.device = text_at(in, "device");
   sample.error = text_at(in, "error");
-  require(find_performance_metric(sample.metric) != nullptr, "a figure has no known name");
+  require(find_performance_metric(sample.metric) != nullptr, "a metric has no known name");
   const Json& value = in.at("value");
   if (value.is_null()) return sample;
-  require(value.is_number(), "a figure is no number");
+  require(value.is_number(), "a metric is no number");
   sample.value = value.get<double>();
-  require(std::isfinite(*sample.value) && *sample.value >= 0, "a figure is no number");
+  require(std::isfinite(*sample.value) && *sample.value >= 0, "a metric is no number");
   return sample;
 }
 
@@ -240,13 +240,13 @@ bool GateBenchmark::measure(Question& question, std::vector<std::string> probes)
     log_line("cannot write " + profile);
   }
   std::vector<std::string> argv = site_.program;
-  for (const char* word : {"health", "active", "--output=json", "--color=never",
-                           "--only-show-errors", "--forget", "--gate", "--profile-alone"}) {
+  for (const char* word : {"health", "benchmark", "--output=json", "--color=never",
+                           "--only-show-errors", "--no-state", "--gate", "--no-base-profile"}) {
     argv.emplace_back(word);
   }
   argv.push_back("--profile=" + profile);
   for (const std::string& probe : probes) argv.push_back("--only=" + probe);
-  log_line("measures " + std::to_string(probes.size()) + " probes for the gate of " +
+  log_line("measures " + std::to_string(probes.size()) + " benchmarks for the gate of " +
            question.attempt.job.value + ", for " + std::to_string(limit.count()) + " s at most");
   run_ = tasks_.run([argv, limit](const ChildTasks::Tell&) { return run_program(argv, limit); },
                     std::chrono::duration_cast<Milliseconds>(limit + child_margin),
@@ -336,7 +336,7 @@ void GateBenchmark::answer(std::string why_not_measured) {
 
 // What was found lately still counts: a slow node does not get fast by being busy.
 void GateBenchmark::add_unmeasured(std::vector<GateFigure>& figures, const Question& question,
-                                 const std::string& why) {
+                                   const std::string& why) {
   const auto now = now_since_boot();
   std::erase_if(figures, [&](const GateFigure& one) { return now - one.at > figures_keep; });
   give_up_doubted(figures, question.wanted.profile, why);
@@ -361,7 +361,7 @@ void GateBenchmark::load() {
   const std::string text = text_of_file(site_.directory + figures_file);
   if (text.empty()) return;
   const auto saved = read_versioned_json<SavedFigures>(text, saved_version);
-  if (!saved) return log_line("figures of earlier gates are lost: " + saved.error().message);
+  if (!saved) return log_line("metrics of earlier gates are lost: " + saved.error().message);
   if (saved->boot_id != site_.boot_id) return;
   for (const SavedFigure& one : saved->figures) {
     if (find_performance_metric(one.metric) == nullptr) continue;
@@ -389,7 +389,7 @@ Result<std::vector<PerformanceSample>> read_measured(std::string_view text) {
     const Json document = Json::parse(text);
     require(document.is_object(), "it is no object");
     const Json& list = document.at("figures");
-    require(list.is_array() && list.size() <= probe_samples_max, "its figures are no list");
+    require(list.is_array() && list.size() <= probe_samples_max, "its metrics are no list");
     std::vector<PerformanceSample> samples;
     for (const Json& one : list) samples.push_back(read_figure(one));
     return samples;

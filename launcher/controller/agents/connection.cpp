@@ -21,7 +21,9 @@ AgentConnection::AgentConnection(Timers& timers, Transport& transport, NodeAddre
       lease_(lease),
       events_(std::move(events)) {}
 
-AgentConnection::~AgentConnection() { *alive_ = false; }
+AgentConnection::~AgentConnection() {
+  *alive_ = false;
+}
 
 void AgentConnection::connect() {
   check(phase_ == Phase::idle, "connect on a connection that is not idle");
@@ -92,8 +94,8 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     if (welcome->version != wire_version) {
       drop({LinkFailureKind::wrong_build,
             "the agent on " + address_.id.value + " speaks protocol " +
-                std::to_string(welcome->version) + ", this muster " +
-                std::to_string(wire_version) + ": wait for its jobs to end, or cancel them"});
+                std::to_string(welcome->version) + ", this muster " + std::to_string(wire_version) +
+                ": wait for its jobs to end, or cancel them"});
       return;
     }
     phase_ = Phase::up;
@@ -171,7 +173,7 @@ void AgentConnection::ping() {
 void AgentConnection::beat() {
   if (timers_.now() - last_heard_ > silence_limit) {
     drop({LinkFailureKind::lost,
-          "node " + address_.id.value + " has been silent for " +
+          "node " + address_.id.value + ": no response for " +
               std::to_string(silence_limit.count()) + " s",
           true});
     return;

@@ -124,7 +124,7 @@ std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job
   std::vector<GateFigure> figures;
   for (const PlannedProbe& probe : plan.probes) {
     for (const std::string& metric : probe.metrics) {
-      figures.push_back({{metric, "", std::nullopt, "the agent is of an older muster"}, {}});
+      figures.push_back({{metric, "", std::nullopt, "the agent is outdated"}, {}});
     }
   }
   return judge_gate_figures(*job.target.health, plan, figures);
@@ -156,7 +156,7 @@ std::string membership_text(const State& state, const Attempt& attempt) {
     const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
     const AttemptNode& node = node_of(attempt, rank);
     const auto local = static_cast<std::size_t>(rank.local_rank);
-    check(node.ports && local < node.ports->ports.size(), "a member has no port");
+    check(node.ports && local < node.ports->ports.size(), "a worker has no port");
     text.members.push_back({static_cast<std::uint64_t>(id.value), address_of(state, node.id),
                             static_cast<std::uint16_t>(node.ports->ports[local]), node.id.value});
   }

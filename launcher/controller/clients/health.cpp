@@ -28,7 +28,7 @@ bool is_measurement(const LookRequest& request) {
 }
 
 std::string what_runs(const LookRequest& request) {
-  if (is_probe(request)) return "the probe";
+  if (is_probe(request)) return "the benchmark";
   return is_measurement(request) ? "the measurement" : "the checks";
 }
 
@@ -104,8 +104,8 @@ std::string misfit_of(const MeasureNodes& request) {
     for (const NodeAddress& address : each.target.nodes) meant.insert(address.id);
   }
   for (const NodeProbe& probe : request.probes) {
-    if (!meant.contains(probe.node)) return "a probe of " + probe.node.value + ", not meant";
-    if (probe.words.empty()) return "a probe of " + probe.node.value + " without words";
+    if (!meant.contains(probe.node)) return "a benchmark of " + probe.node.value + ", not meant";
+    if (probe.words.empty()) return "a benchmark of " + probe.node.value + " without words";
   }
   return {};
 }
@@ -202,7 +202,7 @@ void HealthDesk::ask(Looks::iterator at) {
   const auto client = look.client.lock();
   if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
   if (is_measurement(look.request) && !pool_.up(look.node)->welcome().measures) {
-    return answer(at, "its agent is of an older muster, which does not measure", true);
+    return answer(at, "its agent is outdated and does not measure", true);
   }
   if (auto* run = std::get_if<LookAtHealth>(&look.request)) run->is_held = !holder.empty();
   look.is_asked = true;

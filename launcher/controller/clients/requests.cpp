@@ -26,8 +26,8 @@ std::string link_state_text(const Node& node) {
   if (std::holds_alternative<Linked>(node.link)) return "up";
   const auto* down = std::get_if<Unlinked>(&node.link);
   const bool has_ended =
-      down == nullptr || (!node.owner && down->failure.kind == LinkFailureKind::lost &&
-                          !down->failure.is_silent);
+      down == nullptr ||
+      (!node.owner && down->failure.kind == LinkFailureKind::lost && !down->failure.is_silent);
   return has_ended ? "not connected" : "down: " + down->failure.message;
 }
 
@@ -70,8 +70,8 @@ void tell_silence(NodeLine& line, const State& state, const Node& node,
 bool is_job_name(const std::string& name) {
   constexpr std::size_t longest = 255;
   const auto is_allowed = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           c == '_' || c == '-';
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+           c == '-';
   };
   return !name.empty() && name.size() <= longest && name.front() != '-' &&
          std::all_of(name.begin(), name.end(), is_allowed);
@@ -91,7 +91,7 @@ std::string nothing_open(const State& state, const std::string& said) {
   const auto of_check = open_breakers(state, check);
   std::string open;
   for (const std::string& name : of_check) open += (open.empty() ? "" : ", ") + name;
-  return "nothing keeps nodes from being set aside or drained by " + said + ": " +
+  return "nothing keeps nodes from being cordoned or drained by " + said + ": " +
          (open.empty() ? "there is nothing to reset" : "of " + check + " there is " + open);
 }
 
@@ -127,13 +127,15 @@ void Requests::handle(const std::shared_ptr<Session>& session, ToController requ
 void Requests::take(const std::shared_ptr<Session>& session, const Submit& request) {
   const JobId job{request.spec.name};
   if (!is_job_name(job.value)) {
-    return refuse(session, "a job cannot be called '" + job.value +
-                               "': a name has letters, digits, '_' and '-', at most 255",
+    return refuse(session,
+                  "a job cannot be called '" + job.value +
+                      "': a name has letters, digits, '_' and '-', at most 255",
                   ExitCode::invalid_job);
   }
   if (request.target.nodes.empty()) {
-    return refuse(session, "compute target " + request.target.name + " of job " + job.value +
-                               " has no nodes", ExitCode::invalid_job);
+    return refuse(
+        session, "compute target " + request.target.name + " of job " + job.value + " has no nodes",
+        ExitCode::invalid_job);
   }
   const auto known = desk_.journal.job(job);
   if (!known) return refuse(session, known.error().message, ExitCode::internal);
@@ -151,7 +153,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Cancel& reque
     const bool ended = row && *row;
     return refuse(session,
                   ended ? "job " + request.job.value + " has already ended: " + (*row)->state
-                        : "there is no job called " + request.job.value,
+                        : "job " + request.job.value + " not found",
                   ExitCode::failure);
   }
   desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
@@ -170,7 +172,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
                   ExitCode::internal);
   }
   if (!*row) {
-    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
   }
   if (records->empty()) {
     return refuse(session, records_removed(request.job).message, ExitCode::failure);
@@ -247,7 +249,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
   }
   const auto row = desk_.journal.job(request.job);
   if (!row || !*row) {
-    return refuse(session, "there is no job called " + request.job.value, ExitCode::failure);
+    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
   }
   session->send(Ended{request.job, (*row)->state,
                       (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),

@@ -190,15 +190,20 @@ Result<std::vector<Record>> Store::load_live() const {
   const std::string live =
       version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
   const std::string columns =
-      version >= keep_version ? "*" : std::string("*, ") + keep_by_kind + " AS keep, " +
-                                          keep_key_by_kind + " AS keep_key";
+      version >= keep_version
+          ? "*"
+          : std::string("*, ") + keep_by_kind + " AS keep, " + keep_key_by_kind + " AS keep_key";
   const std::string month = std::to_string(fault_memory.count());
   Statement query(
       sqlite_->connection,
       "WITH live(seq) AS (SELECT r.seq FROM job j JOIN record r ON r.job = j.name WHERE " + live +
           "), since(seq) AS (SELECT ifnull(min(seq), 9223372036854775807) FROM live),"
-          " recent(ms) AS (SELECT at_ms - " + month + " FROM record ORDER BY seq DESC LIMIT 1),"
-          " earlier AS NOT MATERIALIZED (SELECT " + columns + " FROM record"
+          " recent(ms) AS (SELECT at_ms - " +
+          month +
+          " FROM record ORDER BY seq DESC LIMIT 1),"
+          " earlier AS NOT MATERIALIZED (SELECT " +
+          columns +
+          " FROM record"
           " WHERE job = '' AND seq < (SELECT seq FROM since)),"
           " sound(node, seq) AS (SELECT node, max(seq) FROM earlier"
           " WHERE keep = 'while_faulty' AND keep_key = '' GROUP BY node)"
@@ -277,8 +282,10 @@ Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
     }
     sql += ")";
   }
-  if (filter.archived) sql += " AND archived = 1";
-  else if (!filter.include_archived) sql += " AND archived = 0";
+  if (filter.archived)
+    sql += " AND archived = 1";
+  else if (!filter.include_archived)
+    sql += " AND archived = 0";
   if (filter.since) sql += " AND submitted_ms >= " + std::to_string(to_ms(*filter.since));
   sql += " ORDER BY submitted_ms DESC, submit_order DESC";
   if (filter.limit) sql += " LIMIT " + std::to_string(*filter.limit);
@@ -325,8 +332,8 @@ Result<bool> Store::annotate(const std::string& change, const JobId& job,
 }
 
 Status Store::set_archived(const JobId& job, bool archived) {
-  const auto changed = annotate("archived = ? WHERE name = ? AND ended_ms IS NOT NULL", job,
-                                archived ? "1" : "0");
+  const auto changed =
+      annotate("archived = ? WHERE name = ? AND ended_ms IS NOT NULL", job, archived ? "1" : "0");
   if (!changed) return changed.error();
   if (*changed) return Done{};
   return Error{"job " + job.value + " has not ended or is unknown: only ended jobs are archived"};
@@ -408,7 +415,7 @@ Result<bool> Store::while_ended(const JobId& job, Time before, const std::functi
 Status Store::set_tags(const JobId& job, const std::string& tags) {
   const auto changed = annotate("tags = ? WHERE name = ?", job, tags);
   if (!changed) return changed.error();
-  return *changed ? Status(Done{}) : Error{"there is no job called " + job.value};
+  return *changed ? Status(Done{}) : Error{"job " + job.value + " not found"};
 }
 
 }  // namespace muster

@@ -30,7 +30,7 @@ std::string no_descriptors_text() {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   return "this host lets muster have " + std::to_string(limit.rlim_cur) +
          " open files, too few for a connection to each node and a log of each rank; raise the "
-         "hard limit (ulimit -Hn, LimitNOFILE), then start the controller anew";
+         "hard limit (ulimit -Hn, LimitNOFILE), then restart the controller";
 }
 
 class Connect final : public SshConnect, public std::enable_shared_from_this<Connect> {
@@ -138,7 +138,7 @@ std::optional<Connect::Limit> Connect::limit() const {
                  "is the node on, and is there a firewall in between?"};
   }
   if (std::holds_alternative<LoggingIn>(state_)) {
-    return Limit{limits().login_timeout, "sshd let nobody in",
+    return Limit{limits().login_timeout, "login timed out",
                  "is the node overloaded, or its name service slow?"};
   }
   return std::nullopt;
@@ -148,7 +148,7 @@ void Connect::timed_out() {
   const auto over = limit();
   if (!over) return wait_for_gate();  // the pause is
   fail(LinkFailureKind::unreachable,
-       over->late + " within " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
+       over->late + " after " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
 }
 
 void Connect::begin() {
@@ -164,7 +164,7 @@ void Connect::resolved(ResolveResult result) {
   }
   report_.phases.finish("resolve");
   endpoints_ = std::get<Endpoints>(std::move(result));
-  if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "the name has no address");
+  if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "host name does not resolve");
   wait_for_gate();
 }
 
@@ -195,7 +195,7 @@ void Connect::connected(boost::system::error_code error) {
   }
   // Nobody has cancelled it: that is Asio's word for a socket that cannot be opened.
   if (error == boost::asio::error::operation_aborted) {
-    return fail(LinkFailureKind::unreachable, "not asked: " + no_descriptors_text());
+    return fail(LinkFailureKind::unreachable, "not queried: " + no_descriptors_text());
   }
   if (error) {
     return fail(LinkFailureKind::unreachable, "cannot connect to port " +

@@ -124,7 +124,7 @@ LoginResult Login::host_key_failure(const HostKeyVerdict& verdict) const {
   if (const auto* changed = std::get_if<HostKeyChanged>(&verdict)) {
     return failed("its host key is not the one in " + changed->file + ", line " +
                   std::to_string(changed->line) +
-                  ": either the node was installed anew or someone is in between. If you know "
+                  ": either the node was reinstalled or someone is in between. If you know "
                   "why, run: ssh-keygen -R '" +
                   name + "' -f '" + changed->file + "'");
   }
@@ -191,8 +191,8 @@ void Login::finish(LoginResult result) {
 std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
                                       const SshSettings& settings, HostKeyStore& host_keys,
                                       LoginReport& report, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys,
-                                       report, std::move(done));
+  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, report,
+                                       std::move(done));
   login->begin();
   return login;
 }

@@ -117,7 +117,7 @@ void Channel::open() {
   channel_ = libssh2_channel_open_session(session_->get());
   if (channel_ == nullptr) {
     const int error = libssh2_session_last_errno(session_->get());
-    if (error != LIBSSH2_ERROR_EAGAIN) failed(error, "the host opens no session");
+    if (error != LIBSSH2_ERROR_EAGAIN) failed(error, "session refused");
     return;
   }
   step_ = Step::requesting;

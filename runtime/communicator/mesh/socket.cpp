@@ -182,7 +182,7 @@ Patience Patience::at_most(std::chrono::milliseconds limit) const {
 }
 
 void Patience::check() const {
-  if (is_over_ && is_over_()) throw SocketError("it makes no sense to wait any longer");
+  if (is_over_ && is_over_()) throw SocketError("timed out");
 }
 
 bool Patience::wait_for(std::vector<pollfd>& watched) const {

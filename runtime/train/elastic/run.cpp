@@ -141,7 +141,7 @@ class ElasticRun {
   }
 
  private:
-  using ExitCode = std::optional<int>;  // or the run goes on in another epoch
+  using ExitCode = std::optional<int>;  // or the run continues in another epoch
 
   // Every process for itself; who is behind the others gets their state when it joins them.
   void restore(Communicator& alone) {
@@ -304,8 +304,9 @@ class ElasticRun {
         " ranks from step " + std::to_string(state_.step));
     if (epoch.members.size() <= plan_.leaves) return;
     say("warning: --batch feeds " + std::to_string(plan_.leaves) + " ranks (one each of its " +
-        std::to_string(plan_.leaves) + " leaves); the others stand by: use fewer nodes, or a " +
-        "larger --batch or --leaves");
+        std::to_string(plan_.leaves) +
+        " accumulation chunks); the others are idle: use fewer nodes, or a " +
+        "larger --batch or --accumulation-chunks");
   }
 
   std::string metrics_path() const { return options_.out + "/metrics.jsonl"; }
@@ -350,9 +351,8 @@ class ElasticRun {
 
   int give_up(const Divergence& divergence, Communicator& ranks) {
     const SaveContext* saves = checkpoints_ ? checkpoints_->finish_saving() : nullptr;
-    const CheckpointPlace place = saves
-                                      ? CheckpointPlace{saves->root, saves->identity.generation}
-                                      : CheckpointPlace{checkpoint_root(options_, variables_), 0};
+    const CheckpointPlace place = saves ? CheckpointPlace{saves->root, saves->identity.generation}
+                                        : CheckpointPlace{checkpoint_root(options_, variables_), 0};
     return end_diverged(divergence, place, ranks);
   }
 

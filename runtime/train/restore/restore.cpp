@@ -46,7 +46,7 @@ Wish read_wish(const TrainOptions& options, const RankVariables& variables) {
   if (asked.empty() || asked == "none") return NoResume{};
   if (asked == "auto" || asked == "certified") {
     if (root.empty()) {
-      throw StartError("--resume " + asked + ": there is no checkpoint directory to look in");
+      throw StartError("--resume " + asked + ": there is no checkpoint directory");
     }
     return ResumeNewest{normal_path(root), false,
                         asked == "auto" ? CheckpointGrade::committed : CheckpointGrade::certified};
@@ -100,7 +100,7 @@ std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
   }
   if (!complaint.empty()) {
     throw StartError(wish.root + ": " + complaint +
-                     "; repair it, or name a checkpoint, or start anew with --resume none");
+                     "; repair it, or name a checkpoint, or start again with --resume none");
   }
   std::error_code code;
   const std::string lack =

@@ -25,9 +25,9 @@ ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
     if (found.grade >= at_least) {
       offer.usable.push_back({found.step, found.generation});
     } else {
-      offer.rejected.push_back({{found.step, found.generation},
-                                at_least == CheckpointGrade::certified ? "is not certified"
-                                                                       : "is not sane"});
+      offer.rejected.push_back(
+          {{found.step, found.generation},
+           at_least == CheckpointGrade::certified ? "is not certified" : "is not sane"});
     }
   }
   offer.forks = search.forks;
@@ -128,18 +128,19 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
     const std::string difference =
         "--" + name + " is " + now + ", the checkpoint was made with " + then;
     if (decides_identity(name)) return difference;
-    remarks += difference + "; training goes on with " + now + "\n";
+    remarks += difference + "; training continues with " + now + "\n";
   }
   if (layout_hash(manifest.flat) != layout_hash(target.space)) {
     return "the model of the checkpoint has other parameters";
   }
   if (train.leaves != target.plan.leaves || train.micro_batch != target.plan.micro_batch) {
-    const std::string difference =
-        "the checkpoint was made with " + std::to_string(train.leaves) +
-        " leaves and micro-batches of " + std::to_string(train.micro_batch) + ", now there are " +
-        std::to_string(target.plan.leaves) + " and " + std::to_string(target.plan.micro_batch);
+    const std::string difference = "the checkpoint was made with " + std::to_string(train.leaves) +
+                                   " accumulation chunks and micro-batches of " +
+                                   std::to_string(train.micro_batch) + ", now there are " +
+                                   std::to_string(target.plan.leaves) + " and " +
+                                   std::to_string(target.plan.micro_batch);
     if (target.options.deterministic) {
-      return "--deterministic: " + difference + ": continue with --leaves " +
+      return "--deterministic: " + difference + ": continue with --accumulation-chunks " +
              std::to_string(train.leaves) + " --micro-batch " + std::to_string(train.micro_batch);
     }
     remarks += difference + "; sums are rounded otherwise than in the run before\n";

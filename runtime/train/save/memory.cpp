@@ -100,7 +100,7 @@ bool saves_in_background(const TrainOptions& options, const std::string& host,
   }
   const std::string lack = lack_of_memory(all);
   if (lack.empty()) return true;
-  warning = lack + ": training waits for every checkpoint";
+  warning = lack + ": training blocks on every checkpoint";
   return false;
 }
 

@@ -32,10 +32,10 @@ std::string counted(std::uint64_t number, const char* what) {
 void check_feeds(const BatchPlan& plan, std::size_t ranks, bool leaves_are_given) {
   const std::uint64_t most = std::max<std::uint64_t>(plan.leaves, ranks);
   const std::string whom =
-      plan.leaves > ranks ? counted(plan.leaves, "leaves") : counted(ranks, "ranks");
+      plan.leaves > ranks ? counted(plan.leaves, "chunks") : counted(ranks, "ranks");
   if (leaves_are_given && plan.leaves < ranks) {
-    throw StartError("--leaves: " + counted(plan.leaves, "leaves") + " cannot feed " + whom +
-                     ": use a larger --leaves or fewer ranks");
+    throw StartError("--accumulation-chunks: " + counted(plan.leaves, "chunks") + " cannot feed " +
+                     whom + ": use a larger --accumulation-chunks or fewer ranks");
   }
   if (plan.batch < most) {
     throw StartError("--batch: " + counted(plan.batch, "sequences") + " cannot feed " + whom +
@@ -90,7 +90,7 @@ BatchPlan make_batch_plan(const TrainOptions& options, std::size_t ranks) {
     const std::string leaves = std::to_string(plan.leaves);
     if (!plan.whole_leaves && plan.batch % plan.leaves != 0) {
       throw StartError("--batch: " + counted(plan.batch, "sequences") + " cannot be cut into " +
-                       leaves + " equal leaves: use a multiple of " + leaves +
+                       leaves + " equal chunks: use a multiple of " + leaves +
                        ", or set --micro-batch");
     }
     plan.micro_batch = (plan.batch + plan.leaves - 1) / plan.leaves;

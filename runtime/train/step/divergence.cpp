@@ -63,12 +63,12 @@ std::string quarantine_since(const CheckpointSearch& search, const CheckpointPla
 
 std::string advice(const Divergence& divergence, const CheckpointPlace& place) {
   const std::string change = ", with a lower --lr, a longer --warmup or a lower --clip";
-  if (place.root.empty()) return "start anew" + change;
+  if (place.root.empty()) return "start again" + change;
   const CheckpointSearch search = search_checkpoints(place.root);
   const std::string trouble = quarantine_since(search, place, divergence);
   const FoundCheckpoint* before = checkpoint_before(search, divergence.good_step);
   if (before == nullptr) {
-    return "no checkpoint is from before it: start anew (--resume none)" + change + trouble;
+    return "no checkpoint is from before it: start again (--resume none)" + change + trouble;
   }
   return "go back to step " + std::to_string(before->step) + " (" + before->directory + ")" +
          change + trouble;

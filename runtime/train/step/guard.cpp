@@ -33,7 +33,7 @@ std::optional<HardwareDoubt> judge_replicas(std::span<const std::uint64_t> hashe
       votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   HardwareDoubt doubt;
   if (most->second * 2 <= hashes.size()) {
-    doubt.what = "the weights of the ranks differ, and it cannot be told which are right";
+    doubt.what = "the weights of the ranks differ, and it is unknown which are right";
     return doubt;
   }
   doubt.what = "its weights differ from those of the other ranks";

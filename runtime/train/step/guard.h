@@ -25,7 +25,7 @@ namespace muster {
 inline constexpr int exit_hardware_doubt = 3;
 
 struct HardwareDoubt {
-  std::vector<std::size_t> ranks;  // in doubt; empty: it cannot be told which
+  std::vector<std::size_t> ranks;  // in doubt; empty: it is unknown which
   std::string what;                // such as "the weights differ from those of the other ranks"
 };
 

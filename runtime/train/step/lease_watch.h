@@ -18,7 +18,7 @@ bool hold_lease(const std::string& path);
 bool lease_is_over();
 
 inline constexpr const char* lease_complaint =
-    "the lease of this process is over: its agent stood still, and another attempt may run: it "
+    "the lease of this process has expired: its agent stood still, and another attempt may run: it "
     "must not write";
 
 // While it lives, the process ends as soon as its lease is over.

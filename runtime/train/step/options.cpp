@@ -137,14 +137,15 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
       ->check(count)
       ->capture_default_str();
   app.add_option("--micro-batch", options.micro_batch,
-                 "sequences per forward pass, never divided between ranks (0: all of a leaf)")
+                 "sequences per forward pass, never divided between ranks (0: all of a chunk)")
       ->check(whole_number)
       ->capture_default_str();
-  app.add_option("--leaves", options.leaves,
-                 "of the summation tree (0: one a rank; with --deterministic 8 or more, or one a "
-                 "--micro-batch)")
+  app.add_option("--accumulation-chunks", options.leaves,
+                 "equal parts of a batch whose gradients are added up as a tree (0: one a rank; "
+                 "with --deterministic 8 or more, or one a --micro-batch)")
       ->check(whole_number)
       ->capture_default_str();
+  app.add_option("--leaves", options.leaves)->check(whole_number)->group("");  // its old name
   app.add_flag("--deterministic", options.deterministic,
                "same bits at any number of ranks (otherwise: at the same number)");
   app.add_option("--lr", options.learning_rate.peak, "highest learning rate")
@@ -213,7 +214,7 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                                               {"background", SaveMode::background},
                                               {"blocking", SaveMode::blocking}};
   app.add_option("--checkpoint-mode", options.save_mode,
-                 "background: training goes on while a checkpoint is written; blocking; "
+                 "background: training continues while a checkpoint is written; blocking; "
                  "auto: background from 16 MiB a rank")
       ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case))
       ->default_str("auto");

@@ -31,7 +31,7 @@ std::optional<HardwareDoubt> judge_sums(std::uint64_t step, std::vector<std::str
     return HardwareDoubt{{},
                          "step " + std::to_string(step) +
                              " gave another gradient when it was computed again, and it cannot be "
-                             "told on which rank"};
+                             "known on which rank"};
   }
   for (std::string& text : differences) {
     if (text == other_sum) text = is_accused ? "" : "gradient";

@@ -72,17 +72,18 @@ CheckpointLine a_line(std::uint64_t step, const std::string& state, const std::s
   line.path = "/ckpt/" + checkpoint_directory_name(line.name);
   line.state = state;
   line.reason = reason;
-  if (state != "ORPHAN") line.facts = {40960 * step, 1763701000250000000, 2, 250.0 / double(step)};
+  if (state != "INCOMPLETE")
+    line.facts = {40960 * step, 1763701000250000000, 2, 250.0 / double(step)};
   return line;
 }
 
 std::vector<CheckpointLine> some_lines() {
   std::vector<CheckpointLine> lines{
-      a_line(1300, "ORPHAN", "was never sealed, or is being written"),
+      a_line(1300, "INCOMPLETE", "was never committed, or is being written"),
       a_line(1200, "QUARANTINED", "is quarantined: loss"),
-      a_line(1100, "SANE", ""),
-      a_line(1000, "DAMAGED", "shard-00000-of-00001.safetensors: has 5 bytes, the manifest says 6"),
-      a_line(500, "CERTIFIED", ""),
+      a_line(1100, "VALID", ""),
+      a_line(1000, "CORRUPT", "shard-00000-of-00001.safetensors: has 5 bytes, the manifest says 6"),
+      a_line(500, "VERIFIED", ""),
       a_line(400, "COMMITTED", "a later generation began before this step\x1b[31m")};
   lines[2].newest = true;
   lines[2].pinned = true;
@@ -116,7 +117,7 @@ TEST_CASE("the list of checkpoints is what it was promised to be") {
 }
 
 TEST_CASE("a shown checkpoint has everything that its manifest says") {
-  CheckpointLine line = a_line(1200, "SANE", "");
+  CheckpointLine line = a_line(1200, "VALID", "");
   line.newest = true;
   line.pinned = true;
   line.pin_reason = "for the paper";

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/benchmark.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
 #include "scheduler/text/duration.h"
@@ -188,7 +187,7 @@ TEST_CASE("probes of a node are named, and others refused") {
   CHECK_THAT(misnamed_probe({"tcp"}), ContainsSubstring("no probe 'tcp' of one node"));
 }
 
-TEST_CASE("the probes that a profile has a floor for are run, and those that were named") {
+TEST_CASE("the benchmarks that a profile has a floor for are run, and those that were named") {
   RecordedNode node;
   node.write();
   HealthSources sources(node.options());

@@ -1,9 +1,9 @@
 // Nodes that were measured: their figures are read with distrust, compared and shown.
 #include <nlohmann/json.hpp>
 
+#include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/cluster/health_nodes_report.h"
-#include "cli/health/benchmark.h"
 #include "cli/health/result.h"
 #include "health/output/nagios.h"
 #include "scheduler/text/duration.h"
@@ -27,7 +27,7 @@ HealthProfile site(double floor = 0) {
 NodeAnswer measured(const std::string& node, std::optional<double> gflops,
                     const HealthProfile& profile) {
   ProbeFigures figures;
-  figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the probe was killed"}};
+  figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the benchmark was killed"}};
   ActiveMoment moment;
   moment.at = {from_ms(1'800'000'000'000), std::chrono::minutes(60)};
   moment.run = {moment.at.wall, "host", "6f", {}, utc_text};

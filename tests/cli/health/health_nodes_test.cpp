@@ -29,7 +29,7 @@ HealthFinding finding(const char* check, const char* device, CheckStatus status,
 const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
 const HealthFinding active = finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
 
-// h2 is drained, h10 does not answer, h3 is unclear, h1 is well.
+// h2 is drained, h10 does not answer, h3 is unknown, h1 is well.
 std::vector<NodeAnswer> four() {
   Looked unclear;
   unclear.look.verdict.unclear = {{"gpu.count", ""}};
@@ -172,8 +172,9 @@ TEST_CASE("nodes are shown worst first, and the last line counts and names them"
   const std::string text = nodes_text(answers, {});
   CHECK(text.ends_with("\n" + nodes_summary(answers) + "\n"));
   CHECK_THAT(text, ContainsSubstring("connection refused"));
-  CHECK_THAT(text, ContainsSubstring("required, no pass: gpu.count; not often enough to be "
-                                     "believed: ib.state mlx5_0:1"));
+  CHECK_THAT(text,
+             ContainsSubstring("required check did not pass: gpu.count; not often enough to be "
+                               "believed: ib.state mlx5_0:1"));
   CHECK_THAT(text, ContainsSubstring("h2 ib.state mlx5_3:1: "));
   CHECK(text.find("4: ACTIVE") == text.npos);
   CHECK_THAT(nodes_text(answers, {.all = true}), ContainsSubstring("4: ACTIVE"));
@@ -186,7 +187,7 @@ TEST_CASE("a node with ranks says that less was looked at") {
   CHECK_THAT(text, ContainsSubstring("were left out\n1 ok (h1)\n"));
 }
 
-TEST_CASE("the exit code is of the worst node: a drained one, then one that is unclear or silent") {
+TEST_CASE("the exit code is of the worst node: a drained one, then one that is unknown or silent") {
   const NodeAnswer ok = Looked().of("a");
   const NodeAnswer gone = no_answer("b", "t", "no route", asked_at);
   const NodeAnswer drained = Looked().drained_by(down).of("c");

@@ -85,9 +85,9 @@ TEST_CASE("a node that is busy or has a job takes no part, and it takes three") 
   jobs.nodes[1].node = "h1";
   FakeController controller(site.home(), FakeController::any_number, nodes_that_say(nodes, jobs));
   const SaidByVerb five = site.type("health pairs h[1-5] --idle-only --time 1s");
-  CHECK_THAT(five.err, ContainsSubstring("left out: h4: "));
+  CHECK_THAT(five.err, ContainsSubstring("skipped: h4: "));
   CHECK_THAT(five.err, ContainsSubstring("gpu0 is used by process 4711"));
-  CHECK_THAT(five.err, ContainsSubstring("left out: h5: "));
+  CHECK_THAT(five.err, ContainsSubstring("skipped: h5: "));
   CHECK_THAT(five.err, ContainsSubstring("kite"));
   CHECK_THAT(five.err, ContainsSubstring("measures pairs of 3 nodes"));
   CHECK(five.code == 3);

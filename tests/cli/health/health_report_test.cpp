@@ -69,16 +69,16 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   CHECK_THAT(health_text(look, {}), ContainsSubstring("nothing keeps jobs from n17\n"));
   look.verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
   CHECK(health_exit(look.verdict) == HealthExit::unclear);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("not often enough to be believed: ib.state "
-                                                      "mlx5_3:1\nn17 is unclear\n"));
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("not yet confirmed: ib.state "
+                                                      "mlx5_3:1\nn17 is unknown\n"));
   look.verdict.unconfirmed.clear();
   look.verdict.unclear = {{"gpu.count", ""}};
   CHECK(health_exit(look.verdict) == HealthExit::unclear);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("required, no pass: gpu.count\n"));
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("required check did not pass: gpu.count\n"));
   look.verdict.drains = {standing(down)};
   CHECK(health_exit(look.verdict) == HealthExit::drained);
   CHECK_THAT(health_text(look, {}),
-             ContainsSubstring("n17 takes no job: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
+             ContainsSubstring("n17 unavailable: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
   look.verdict.drains.clear();
   look.verdict.unclear.clear();
   look.verdict.would_drain = {standing(down)};
@@ -92,12 +92,12 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
 }
 
-TEST_CASE("a host of which nothing was checked is unclear") {
+TEST_CASE("a host of which nothing was checked is unknown") {
   HealthLook look = look_of({});
   CHECK(health_exit(look) == HealthExit::healthy);
   look.nothing_checked = true;
   CHECK(health_exit(look) == HealthExit::unclear);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unclear: nothing was checked\n"));
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unknown: nothing was checked\n"));
   CHECK(health_document(look)["verdict"]["state"] == "unclear");
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("without a state directory no node is asked, which is told") {
   CHECK_THAT(said.err, ContainsSubstring("cannot use the state directory"));
 }
 
-TEST_CASE("a node that could not be measured is unclear for each check that was wanted") {
+TEST_CASE("a node that could not be measured is unknown for each check that was wanted") {
   const CommandSite site;
   std::vector<ToController> asked;
   NodeLooked busy{NodeId{"h1"}, "job kite holds it"};
@@ -200,7 +200,7 @@ TEST_CASE("what is learned of a node is a profile that can be read, printed or i
   };
   const SaidByVerb printed = learn();
   CHECK(printed.code == 0);
-  CHECK_THAT(printed.err, ContainsSubstring("left out: floors: "));
+  CHECK_THAT(printed.err, ContainsSubstring("skipped: floors: "));
   CHECK_THAT(printed.err, !ContainsSubstring("wrote "));
   const auto file = read_health_profile("learned", printed.out, names_of_checks());
   CHECK(file.findings.empty());

@@ -111,13 +111,13 @@ TEST_CASE("a floor that is stricter than the median speaks for itself") {
 
 TEST_CASE("a figure that is missing is unknown and counts for no median") {
   NodeFigures by_node = nodes(cpu_metric, {100, 100, 100, 100, 100, 100, 100, 100});
-  by_node["killed"] = {{cpu_metric, "", std::nullopt, "the probe was killed after 30 s"}};
+  by_node["killed"] = {{cpu_metric, "", std::nullopt, "the benchmark was killed after 30 s"}};
   by_node["silent"] = {};
   CHECK(blamed({}, by_node) == "killed: perf.cpu unknown; silent: perf.cpu unknown");
   CHECK(fleet_figures(by_node).at(cpu_metric).nodes == 8);
   const auto judged = judge_fleet({}, by_node);
   CHECK(judged.at("killed").front().finding.evidence ==
-        std::vector<std::string>{"cpu_gemm_gflops: the probe was killed after 30 s"});
+        std::vector<std::string>{"cpu_gemm_gflops: the benchmark was killed after 30 s"});
   by_node.erase("n0");
   CHECK(blamed({}, by_node).empty());  // of seven nodes no median is made
   // A floor alone: what was not said is known to be missing when others said it.

@@ -118,11 +118,11 @@ TEST_CASE("a good figure is believed for half a day, a bad one for minutes") {
 TEST_CASE("a figure below its floor keeps the job away and is named with its value") {
   CHECK(kept_away(cpu_profile, {number("cpu_gemm_gflops", 100)}).empty());
   CHECK(kept_away(cpu_profile, {number("cpu_gemm_gflops", 20)}) ==
-        "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, floor of the profile");
+        "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, minimum of the profile");
   const HealthProfile copies = with_floors({{"h2d_gb_per_s", 40}});
   CHECK(kept_away(copies, {number("h2d_gb_per_s", 50, {}, "gpu0"),
                            number("h2d_gb_per_s", 9, {}, "gpu1")}) ==
-        "perf.h2d_d2h: h2d_gb_per_s on gpu1 9 GB/s, expected >= 40 GB/s, floor of the profile");
+        "perf.h2d_d2h: h2d_gb_per_s on gpu1 9 GB/s, expected >= 40 GB/s, minimum of the profile");
 }
 
 TEST_CASE("a bad figure that was measured once is measured again, and keeps no job away so far") {
@@ -135,7 +135,7 @@ TEST_CASE("a bad figure that was measured once is measured again, and keeps no j
   HealthProfile required = cpu_profile;
   required.required = {"perf.cpu"};
   CHECK(kept_away(required, {slow}) ==
-        "perf.cpu: cannot be told: cpu_gemm_gflops: it was bad once, and was not measured again: "
+        "perf.cpu: is unknown: cpu_gemm_gflops: it was bad once, and was not measured again: "
         "nobody did");
   const auto fast = once(number("cpu_gemm_gflops", 120, now));
   CHECK(due(cpu_profile, {fast}, now).empty());
@@ -184,8 +184,7 @@ TEST_CASE("what was not measured keeps the job away where the profile requires t
   CHECK(kept_away(cpu_profile, none).empty());
   HealthProfile required = cpu_profile;
   required.required = {"perf.cpu"};
-  CHECK(kept_away(required, none) == "perf.cpu: cannot be told: cpu_gemm_gflops: no time");
-  CHECK(kept_away(required, {}) ==
-        "perf.cpu: cannot be told: cpu_gemm_gflops: nothing was said of it");
+  CHECK(kept_away(required, none) == "perf.cpu: is unknown: cpu_gemm_gflops: no time");
+  CHECK(kept_away(required, {}) == "perf.cpu: is unknown: cpu_gemm_gflops: nothing was said of it");
   CHECK(kept_away(required, {number("cpu_gemm_gflops", 120)}).empty());
 }

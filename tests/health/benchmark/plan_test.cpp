@@ -141,7 +141,7 @@ TEST_CASE("the level of DCGM's diagnostics is the profile's, and so is their tim
   CHECK(dcgm().killed_after > std::chrono::minutes(45));
 }
 
-TEST_CASE("the probes of each GPU should tell of as many as the profile states") {
+TEST_CASE("the benchmarks of each GPU should tell of as many as the profile states") {
   auto profile = with_floors({{"h2d_gb_per_s", 48}, {"p2p_gb_per_s", 1}, {"stream_mb_per_s", 1}});
   const auto devices = [&](std::string_view name) {
     return planned(plan_probes(profile, gpu_node()), name).devices;

@@ -46,7 +46,7 @@ class TemporaryFolder {
 Ran run(const std::vector<std::string>& words, const std::string& path = "") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  std::cout.flush();  // else the probe says it, too
+  std::cout.flush();  // else the benchmark says it, too
   const pid_t pid = ::fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {

@@ -54,7 +54,7 @@ TEST_CASE("a probe that hangs is killed at its limit, and keeps what it had said
   CHECK(sample(figures, "h2d_gb_per_s").value == 50);
   CHECK(sample(figures, "h2d_gb_per_s").device == "gpu0");
   CHECK_FALSE(sample(figures, "d2h_gb_per_s").value);
-  CHECK(sample(figures, "d2h_gb_per_s").error == "the probe was killed after 1 s");
+  CHECK(sample(figures, "d2h_gb_per_s").error == "the benchmark was killed after 1 s");
   CHECK(sample(figures, "stream_mb_per_s").value == 9000);
 }
 
@@ -72,23 +72,23 @@ TEST_CASE("a metric is not whole when its probe did not end well, or told of too
   const std::string all = "echo h2d_gb_per_s gpu0 50; echo d2h_gb_per_s gpu0 50; ";
   CHECK(said(all) == "h2dgpu0\nd2hgpu0\n");
   CHECK(said(all + "exec sleep 60") ==
-        "h2dgpu0\nd2hgpu0\nh2d: the probe was killed after 1 s\n"
-        "d2h: the probe was killed after 1 s\n");
+        "h2dgpu0\nd2hgpu0\nh2d: the benchmark was killed after 1 s\n"
+        "d2h: the benchmark was killed after 1 s\n");
   CHECK(said(all + "exit 3") ==
-        "h2dgpu0\nd2hgpu0\nh2d: the probe ended with 3\nd2h: the probe ended with 3\n");
-  CHECK(said("echo h2d_gb_per_s - 50; exit 3") == "h2d\nd2h: the probe ended with 3\n");
+        "h2dgpu0\nd2hgpu0\nh2d: the benchmark ended with 3\nd2h: the benchmark ended with 3\n");
+  CHECK(said("echo h2d_gb_per_s - 50; exit 3") == "h2d\nd2h: the benchmark ended with 3\n");
   CHECK(said(all, 1) == "h2dgpu0\nd2hgpu0\n");
   CHECK(said(all + "echo h2d_gb_per_s gpu1 50", 2) ==
-        "h2dgpu0\nd2hgpu0\nh2dgpu1\nd2h: the probe told of 1 of 2 devices\n");
+        "h2dgpu0\nd2hgpu0\nh2dgpu1\nd2h: the benchmark told of 1 of 2 devices\n");
 }
 
 TEST_CASE("a probe that fails says why where a number is missing") {
   const ProbeFigures figures = run({scripted("echo 'no room' >&2; exit 3", {"fio_read_mb_per_s"}),
                                     scripted("exit 0", {"stream_mb_per_s"}),
                                     scripted("kill -SEGV $$", {"cpu_gemm_gflops"})});
-  CHECK(sample(figures, "fio_read_mb_per_s").error == "the probe ended with 3: no room");
-  CHECK(sample(figures, "stream_mb_per_s").error == "the probe said nothing of it");
-  CHECK(sample(figures, "cpu_gemm_gflops").error == "the probe ended with 139");
+  CHECK(sample(figures, "fio_read_mb_per_s").error == "the benchmark ended with 3: no room");
+  CHECK(sample(figures, "stream_mb_per_s").error == "the benchmark said nothing of it");
+  CHECK(sample(figures, "cpu_gemm_gflops").error == "the benchmark ended with 139");
 }
 
 TEST_CASE("a program that is not there, and lines that are none of a probe, are told") {
@@ -99,7 +99,8 @@ TEST_CASE("a program that is not there, and lines that are none of a probe, are 
   const ProbeFigures strange =
       run({scripted("echo hello; echo cpu_gemm_gflops - 1", {"cpu_gemm_gflops"})});
   REQUIRE(strange.strange.size() == 1);
-  CHECK_THAT(strange.strange.front(), ContainsSubstring("1 lines are none of a probe, as 'hello'"));
+  CHECK_THAT(strange.strange.front(),
+             ContainsSubstring("1 lines are not from a benchmark, as 'hello'"));
 }
 
 TEST_CASE("what the node cannot measure is among the figures, and each probe is announced") {

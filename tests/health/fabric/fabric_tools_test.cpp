@@ -119,7 +119,7 @@ TEST_CASE("that ibqueryerrors found errors is an answer, that iblinkinfo failed 
   CHECK_FALSE(tools.said(FabricTool::errors).ok());
 }
 
-TEST_CASE("counters of ports that did not answer are asked for once more") {
+TEST_CASE("counters of ports that did not answer are requested once more") {
   const NoPath path;
   const FakeTools tools;
   tools.says("ibqueryerrors", no_errors);

@@ -94,7 +94,7 @@ TEST_CASE("without a rail's port the names of hosts tell their leaves, without n
   CHECK(leaves_by_names({silent, fabric})->at("n1") == "leaf1");
   for (const char* text : {"", "nothing of the kind\n"}) {
     CHECK(leaves_by_names({read_ibnetdiscover(said(text))}).error().message ==
-          "ibnetdiscover told of no host below a switch");
+          "ibnetdiscover reported no host below a switch");
   }
 }
 

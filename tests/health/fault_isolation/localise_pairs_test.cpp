@@ -364,7 +364,7 @@ TEST_CASE("a node that had no processor for its probe is left out and blamed for
   const Said said = measured_busy(true);
   CHECK(said.left_out ==
         std::map<std::string, std::string>{
-            {"n5", "busy: its probe waited for a processor for 31 % of the time"}});
+            {"n5", "busy: its benchmark waited for a processor for 31 % of the time"}});
   REQUIRE(said.verdicts.size() == 1);
   CHECK(said.verdicts.front().kind == FaultKind::clean);
   // As fast as the others it was not held up.

@@ -52,7 +52,7 @@ TEST_CASE("the performance checks are those of the catalogue") {
   }
 }
 
-TEST_CASE("a number is judged by the floor of the profile") {
+TEST_CASE("a number is judged by the minimum of the profile") {
   const HealthProfile profile = with_floor("p2p_gb_per_s", 335);
   const auto pass = judge_performance(profile, measured("p2p_gb_per_s", 335), {});
   REQUIRE(pass);
@@ -65,7 +65,7 @@ TEST_CASE("a number is judged by the floor of the profile") {
   CHECK(fail->value == "334.9");
   CHECK(fail->expected == ">= 335");
   CHECK(fail->unit == "GB/s");
-  CHECK(fail->evidence == std::vector<std::string>{"p2p_gb_per_s, floor of the profile"});
+  CHECK(fail->evidence == std::vector<std::string>{"p2p_gb_per_s, minimum of the profile"});
 }
 
 TEST_CASE("what neither the profile nor the fleet knows is not judged") {

@@ -218,7 +218,7 @@ TEST_CASE("a node that boots again and again is held") {
   CHECK(shown(node.agent.verdict().would_drain) == Shown{"host.reboots  rma"});
 }
 
-TEST_CASE("a boot that cannot be told from the last one is no reboot") {
+TEST_CASE("a boot that is unknown from the last one is no reboot") {
   Watched node;
   node.agent.phase = Phase::qualification;
   for (int boot = 0; boot < 3; ++boot) {

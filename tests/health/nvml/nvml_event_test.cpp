@@ -31,7 +31,7 @@ TEST_CASE("a node without events says why") {
   REQUIRE(library);
   const auto silent = GpuEventSource::open(library->functions(), gpu_event_usual);
   REQUIRE_FALSE(silent);
-  CHECK_THAT(silent.error().message, ContainsSubstring("no GPU tells events"));
+  CHECK_THAT(silent.error().message, ContainsSubstring("no GPU reports events"));
   fake.add("nvmlEventSetCreate.rc 4");
   const auto refused = GpuEventSource::open(library->functions(), gpu_event_usual);
   REQUIRE_FALSE(refused);

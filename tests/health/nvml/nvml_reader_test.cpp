@@ -69,7 +69,7 @@ TEST_CASE("the reader asks a node of eight GPUs everything") {
   CHECK(readings.find("gpu2.topo.2") == nullptr);
 }
 
-TEST_CASE("all that a library has to tell of a GPU is asked for") {
+TEST_CASE("all that a library has to report a GPU is asked for") {
   for (const char* name : {"nvml-h100-8.txt", "nvml-a100-8.txt"}) {
     const std::string script = health_data(name);
     const GpuReadings readings = FakeNvml(script).read({true, true, true});
@@ -125,7 +125,7 @@ TEST_CASE("an old library lacks functions and has older ones") {
   CHECK(readings.find("gpu0.fabric.mask") == nullptr);
 }
 
-TEST_CASE("lists that grow between the calls are asked again") {
+TEST_CASE("lists that grow between the calls are collected again") {
   FakeNvml fake(health_data("nvml-h100-8.txt"));
   fake.add("gpu1.procs 41:1073741824 42:0 43:7");
   const GpuReadings readings = fake.read();

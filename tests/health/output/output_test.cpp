@@ -241,7 +241,7 @@ TEST_CASE("a plugin whose counters have nothing to be compared with yet says so,
   };
   CHECK(answer({}, 7).exit_code == 0);
   CHECK(answer({}, 7).line ==
-        "MUSTER OK - first look: 7 counters read for the first time, to be judged from the next "
+        "MUSTER OK - first run: 7 counters read for the first time, to be judged from the next "
         "run on | checks=0 ok=0 warning=0 critical=0 unknown=0");
   CHECK_THAT(answer({a_report("a", "", MonitorCode::ok)}, 1).line,
              ContainsSubstring("OK - all checks pass; 1 counter read for the first time"));

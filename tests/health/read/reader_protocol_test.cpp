@@ -22,7 +22,7 @@ std::vector<HelperMessage> all_messages() {
           GpuIsRead{"gpu3.serial", {999, {}}},
           ReadOver{},
           EventsKnown{},
-          EventsKnown{"no GPU tells events"},
+          EventsKnown{"no GPU reports events"},
           EventIsTold{{7, gpu_event_xid, 79}},
           EventIsTold{{std::nullopt, ~0ull, 1ull << 63}},
           EventCallBegins{event_wait_call}};

@@ -48,7 +48,7 @@ TEST_CASE("no node is drained for what a user's program did") {
   CHECK(node.verdict().warnings.size() == 1);
 }
 
-TEST_CASE("a required check without a pass is unclear, one that was bad once unconfirmed") {
+TEST_CASE("a required check without a pass is unknown, one that was bad once unconfirmed") {
   WatchedNode node;
   node.profile.required = {"gpu.count", "gpu.silent", "ib.st*"};
   node.run({an_unknown("gpu.count"), a_pass("ib.state", "p"), a_failure("ib.phys", "p"),

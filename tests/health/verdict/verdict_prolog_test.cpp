@@ -61,7 +61,7 @@ TEST_CASE("while a run is under way it is waited for, until there is no time lef
   CHECK(answer_of<TakeSpare>(next_prolog_step({nullptr, ms(0), ms(9'500), true})));
 }
 
-TEST_CASE("what is unclear is sampled again after a second, then another node is taken") {
+TEST_CASE("what is unknown is sampled again after a second, then another node is taken") {
   const NodeVerdict verdict = unclear();
   const PrologStep step = next_prolog_step({&verdict, ms(200), ms(300), false});
   REQUIRE(std::holds_alternative<RunQuick>(step));

@@ -26,9 +26,9 @@ class AgentClient {
   Welcome hello(const std::string& controller, const std::string& node,
                 Milliseconds lease = Milliseconds{60000});
   void send(const ToAgent& message, std::string_view payload = {});
-  // Takes what has come, waiting at most `limit` for something; false when the agent hung up.
+  // Takes what has come, waiting at most `limit` for something; false when the agent disconnected.
   bool take(std::chrono::milliseconds limit);
-  // Until `holds`; false when the time is over or the agent hung up.
+  // Until `holds`; false when the time is over or the agent disconnected.
   bool wait(const std::function<bool()>& holds, std::chrono::milliseconds limit = patience);
 
   // The next message of this kind that was not asked for before.

@@ -25,7 +25,7 @@ void send_blobs(AgentClient& client, const BlobStore& store, const WantBlobs& wa
 
 }  // namespace
 
-TEST_CASE("code and inputs are asked for once and are there when the rank starts") {
+TEST_CASE("code and inputs are requested once and are there when the rank starts") {
   TestNode node;
   REQUIRE(node.serve() == 0);
   auto store = BlobStore::open(node.home() + "/controller-blobs");

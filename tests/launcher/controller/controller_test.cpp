@@ -28,7 +28,7 @@ TEST_CASE("a submission that could not be journaled is refused and leaves no tra
   CHECK(reader->records_of({"ghost"})->empty());
 }
 
-TEST_CASE("outputs that had come to a controller that died are asked for by the next one") {
+TEST_CASE("outputs that had come to a controller that died are requested by the next one") {
   RunningController muster;
   {
     const JobId job{"j"};
@@ -63,7 +63,7 @@ TEST_CASE("outputs that had come to a controller that died are asked for by the 
 }
 
 TEST_CASE(
-    "a job that lives says that another controller goes on with it, one that ended does not") {
+    "a job that lives says that another controller continues with it, one that ended does not") {
   RunningController muster;
   JobRow ended, live;
   ended.name = "ended";

@@ -18,7 +18,7 @@ INSERT INTO record VALUES(6,1795251961480,'finished','local-1','node_checked','{
 INSERT INTO record VALUES(7,1795251961480,'finished','','staging_begun','{"attempt":0,"job":"finished"}');
 INSERT INTO record VALUES(8,1795251961501,'finished','local-1','node_staged','{"attempt":0,"error":"","job":"finished","node":"local-1"}');
 INSERT INTO record VALUES(9,1795251961503,'finished','local-0','node_staged','{"attempt":0,"error":"","job":"finished","node":"local-0"}');
-INSERT INTO record VALUES(10,1795251961503,'finished','','launch_begun','{"attempt":0,"job":"finished","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(10,1795251961503,'finished','','launch_begun','{"attempt":0,"job":"finished","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(11,1795251961522,'finished','local-0','node_started','{"attempt":0,"error":"","job":"finished","node":"local-0"}');
 INSERT INTO record VALUES(12,1795251961525,'finished','local-0','rank_exited','{"asked_to_stop":false,"at_ms":1795251961525,"attempt":0,"job":"finished","last_lines":[],"node":"local-0","rank":0,"status":{"code":0,"signal":0}}');
 INSERT INTO record VALUES(13,1795251961532,'finished','local-1','node_started','{"attempt":0,"error":"","job":"finished","node":"local-1"}');
@@ -37,7 +37,7 @@ INSERT INTO record VALUES(25,1795251961680,'','local','link_up','{"agent_id":"b4
 INSERT INTO record VALUES(26,1795251961698,'failed','local','node_checked','{"attempt":0,"failures":[],"job":"failed","node":"local"}');
 INSERT INTO record VALUES(27,1795251961698,'failed','','staging_begun','{"attempt":0,"job":"failed"}');
 INSERT INTO record VALUES(28,1795251961705,'failed','local','node_staged','{"attempt":0,"error":"","job":"failed","node":"local"}');
-INSERT INTO record VALUES(29,1795251961705,'failed','','launch_begun','{"attempt":0,"job":"failed","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(29,1795251961705,'failed','','launch_begun','{"attempt":0,"job":"failed","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(30,1795251961722,'failed','local','node_started','{"attempt":0,"error":"","job":"failed","node":"local"}');
 INSERT INTO record VALUES(31,1795251961722,'failed','local','rank_exited','{"asked_to_stop":false,"at_ms":1795251961722,"attempt":0,"job":"failed","last_lines":[],"node":"local","rank":0,"status":{"code":3,"signal":0}}');
 INSERT INTO record VALUES(32,1795251961722,'failed','','stop_begun','{"attempt":0,"grace":30000,"job":"failed","reason":"rank_failed","sentence":"rank 0 on local exited with code 3"}');
@@ -50,7 +50,7 @@ INSERT INTO record VALUES(38,1795251965776,'failed','','attempt_placed','{"attem
 INSERT INTO record VALUES(39,1795251965782,'failed','local','node_checked','{"attempt":1,"failures":[],"job":"failed","node":"local"}');
 INSERT INTO record VALUES(40,1795251965782,'failed','','staging_begun','{"attempt":1,"job":"failed"}');
 INSERT INTO record VALUES(41,1795251965791,'failed','local','node_staged','{"attempt":1,"error":"","job":"failed","node":"local"}');
-INSERT INTO record VALUES(42,1795251965791,'failed','','launch_begun','{"attempt":1,"job":"failed","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(42,1795251965791,'failed','','launch_begun','{"attempt":1,"job":"failed","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(43,1795251965816,'failed','local','node_started','{"attempt":1,"error":"","job":"failed","node":"local"}');
 INSERT INTO record VALUES(44,1795251965816,'failed','local','rank_exited','{"asked_to_stop":false,"at_ms":1795251965816,"attempt":1,"job":"failed","last_lines":[],"node":"local","rank":0,"status":{"code":3,"signal":0}}');
 INSERT INTO record VALUES(45,1795251965816,'failed','','stop_begun','{"attempt":1,"grace":30000,"job":"failed","reason":"rank_failed","sentence":"rank 0 on local exited with code 3"}');
@@ -66,7 +66,7 @@ INSERT INTO record VALUES(54,1795251965931,'running','local-0','node_checked','{
 INSERT INTO record VALUES(55,1795251965931,'running','','staging_begun','{"attempt":0,"job":"running"}');
 INSERT INTO record VALUES(56,1795251965938,'running','local-1','node_staged','{"attempt":0,"error":"","job":"running","node":"local-1"}');
 INSERT INTO record VALUES(57,1795251965942,'running','local-0','node_staged','{"attempt":0,"error":"","job":"running","node":"local-0"}');
-INSERT INTO record VALUES(58,1795251965942,'running','','launch_begun','{"attempt":0,"job":"running","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(58,1795251965942,'running','','launch_begun','{"attempt":0,"job":"running","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(59,1795251965953,'running','local-0','node_started','{"attempt":0,"error":"","job":"running","node":"local-0"}');
 INSERT INTO record VALUES(60,1795251965958,'running','local-1','node_started','{"attempt":0,"error":"","job":"running","node":"local-1"}');
 INSERT INTO record VALUES(61,1795251982123,'','local','node_drain_set','{"drained":true,"node":"local","reason":"fans fail"}');

@@ -15,7 +15,7 @@ INSERT INTO record VALUES(3,1795264813568,'','local','link_up','{"agent_id":"3f0
 INSERT INTO record VALUES(4,1795264813570,'failed','local','node_checked','{"attempt":0,"failures":[],"job":"failed","node":"local"}');
 INSERT INTO record VALUES(5,1795264813570,'failed','','staging_begun','{"attempt":0,"job":"failed"}');
 INSERT INTO record VALUES(6,1795264813572,'failed','local','node_staged','{"attempt":0,"error":"","job":"failed","node":"local"}');
-INSERT INTO record VALUES(7,1795264813572,'failed','','launch_begun','{"attempt":0,"job":"failed","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(7,1795264813572,'failed','','launch_begun','{"attempt":0,"job":"failed","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(8,1795264813576,'failed','local','node_started','{"attempt":0,"directory":"","error":"","job":"failed","node":"local"}');
 INSERT INTO record VALUES(9,1795264813576,'failed','local','rank_exited','{"asked_to_stop":false,"at_ms":1795264813576,"attempt":0,"job":"failed","last_lines":["ValueError: no tokens"],"node":"local","rank":0,"status":{"code":42,"signal":0}}');
 INSERT INTO record VALUES(10,1795264813576,'failed','','stop_begun','{"attempt":0,"grace":30000,"job":"failed","reason":"rank_failed","sentence":"rank 0 on local exited with code 42"}');
@@ -30,7 +30,7 @@ INSERT INTO record VALUES(18,1795264813606,'running','','attempt_placed','{"atte
 INSERT INTO record VALUES(19,1795264813614,'running','local','node_checked','{"attempt":0,"failures":[],"job":"running","node":"local"}');
 INSERT INTO record VALUES(20,1795264813614,'running','','staging_begun','{"attempt":0,"job":"running"}');
 INSERT INTO record VALUES(21,1795264813615,'running','local','node_staged','{"attempt":0,"error":"","job":"running","node":"local"}');
-INSERT INTO record VALUES(22,1795264813615,'running','','launch_begun','{"attempt":0,"job":"running","went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(22,1795264813615,'running','','launch_begun','{"attempt":0,"job":"running","went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(23,1795264813619,'running','local','node_started','{"attempt":0,"directory":"","error":"","job":"running","node":"local"}');
 CREATE TABLE job (
   name TEXT PRIMARY KEY,

@@ -21,7 +21,7 @@ INSERT INTO record VALUES(9,1795300000000,'running','h01','node_staged','{"attem
 INSERT INTO record VALUES(10,1795300000000,'running','h02','node_staged','{"attempt":0,"error":"","job":"running","node":"h02"}');
 INSERT INTO record VALUES(11,1795300000000,'running','','ports_asked','{"attempt":0,"job":"running"}');
 INSERT INTO record VALUES(12,1795300000000,'running','h01','ports_reserved','{"attempt":0,"error":"","job":"running","node":"h01","ports":[20000]}');
-INSERT INTO record VALUES(13,1795300000000,'running','','launch_begun','{"attempt":0,"job":"running","processes":[2,1],"went_back":false,"why":"no sealed checkpoint"}');
+INSERT INTO record VALUES(13,1795300000000,'running','','launch_begun','{"attempt":0,"job":"running","processes":[2,1],"went_back":false,"why":"no committed checkpoint"}');
 INSERT INTO record VALUES(14,1795300000000,'running','h01','node_started','{"attempt":0,"directory":"/jobs/running","error":"","job":"running","node":"h01"}');
 INSERT INTO record VALUES(15,1795300000000,'running','h02','node_started','{"attempt":0,"directory":"/jobs/running","error":"","job":"running","node":"h02"}');
 CREATE TABLE job (

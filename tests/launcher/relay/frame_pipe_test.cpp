@@ -100,7 +100,7 @@ TEST_CASE("a relay ends once, and says whether its controller went or spoke nons
   SECTION("it hung up") {
     one.says.reset();
     one.turn();
-    CHECK(one.ends == std::vector<std::string>{"its controller hung up"});
+    CHECK(one.ends == std::vector<std::string>{"its controller disconnected"});
   }
   SECTION("it does not listen") {
     one.hears.reset();

@@ -40,9 +40,7 @@ struct Carried {
                          },
                          [this](const std::string& reason) { why = reason; }};
 
-  void say(const std::string& text) {
-    process->handlers.on_stdout(std::as_bytes(std::span(text)));
-  }
+  void say(const std::string& text) { process->handlers.on_stdout(std::as_bytes(std::span(text))); }
 };
 
 struct Streamed {
@@ -86,7 +84,7 @@ TEST_CASE("what a node said before its end is sent before the end is") {
   CHECK_THAT(one.why, ContainsSubstring("exit code 1, it said: oops"));
 }
 
-TEST_CASE("room for the controller's bytes is given back when the node has taken them") {
+TEST_CASE("room for the controller's bytes is released when the node has taken them") {
   Carried one;
   one.carriage.write("hello");
   CHECK(one.process->written == "hello");

@@ -105,10 +105,10 @@ TEST_CASE("the newest certified checkpoint of a node reads back from the journal
   CHECK(clean.newest_certified->directory == certified.directory);
   ResumeRequested resume;
   resume.job = {"a"};
-  resume.certified_because = "it was asked for";
+  resume.certified_because = "it was requested";
   const Record asked = round_trip({from_ms(1), Observation{resume}});
   CHECK(std::get<ResumeRequested>(std::get<Observation>(asked.what)).certified_because ==
-        "it was asked for");
+        "it was requested");
 }
 
 TEST_CASE("nodes of a journal that knew no certificates have no certified checkpoint") {
@@ -269,15 +269,14 @@ TEST_CASE("a job as people see it is JSON with a line for each setting") {
 
 TEST_CASE("tags are one JSON object, of whatever text") {
   CHECK(encode_tags({}) == "{}");
-  CHECK(encode_tags({{"team", "vision"}, {"a \"b\"", ""}}) ==
-        R"({"a \"b\"":"","team":"vision"})");
+  CHECK(encode_tags({{"team", "vision"}, {"a \"b\"", ""}}) == R"({"a \"b\"":"","team":"vision"})");
   CHECK_THAT(encode_tags({{"k", "\xff"}}), ContainsSubstring("\"k\""));
 }
 
 TEST_CASE("what an older muster kept as text of a job's settings leaves its other settings alone") {
   const auto spec = [](const char* kind, const std::string& muster) {
-    const auto record = decode_record(kind, R"({"job":"a","spec":{"muster":)" + muster + "}}",
-                                      from_ms(1));
+    const auto record =
+        decode_record(kind, R"({"job":"a","spec":{"muster":)" + muster + "}}", from_ms(1));
     REQUIRE(record);
     const auto& seen = std::get<Observation>(record->what);
     if (const auto* submitted = std::get_if<JobSubmitted>(&seen)) return submitted->spec.muster;
@@ -292,8 +291,8 @@ TEST_CASE("what an older muster kept as text of a job's settings leaves its othe
     CHECK_FALSE(spec(kind, "{}").hang.off);
     CHECK(spec(kind, R"({"rules":[{"signal":9}]})").rules.at(0).signals == std::vector<int>{9});
   }
-  CHECK_FALSE(decode_record("job_submitted", R"({"job":"a","spec":{"muster":{"other":7}}})",
-                            from_ms(1)));
+  CHECK_FALSE(
+      decode_record("job_submitted", R"({"job":"a","spec":{"muster":{"other":7}}})", from_ms(1)));
 }
 
 TEST_CASE("an unknown field is named by its path, an absent value is none") {

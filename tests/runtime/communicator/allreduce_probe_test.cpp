@@ -136,7 +136,7 @@ TEST_CASE("other ranks than the first print nothing") {
   CHECK(printed_by_probe(second).empty());
 }
 
-TEST_CASE("where there is no figure the probe says why") {
+TEST_CASE("where there is no figure the benchmark says why") {
   const auto errors = [](const std::string& why) {
     std::string lines;
     for (const char* metric :

@@ -149,7 +149,7 @@ TEST_CASE("a dataset inside a directory of text is not taken for text") {
   put(folder / "a.txt", "hello");
   put(folder / "tokens/muster-dataset.json", "{}");
   CHECK_THROWS_WITH(read_corpus({folder.path()}, 1000),
-                    ContainsSubstring("tokens holds tokens and lies in a directory of text"));
+                    ContainsSubstring("tokens holds tokens and is in a directory of text"));
   CHECK(find_data_files({folder.path()}, {folder / "tokens"}).size() == 1);
 }
 

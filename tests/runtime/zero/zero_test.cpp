@@ -293,7 +293,7 @@ TEST_CASE("a block that is taken twice, or given back without, is a defect that 
   blocks.weights(1);
   CHECK_THROWS_WITH(blocks.weights(1), ContainsSubstring("block 1: its weight was taken twice"));
   blocks.weights_done(1);
-  CHECK_THROWS_WITH(blocks.weights_done(1), ContainsSubstring("given back without being taken"));
+  CHECK_THROWS_WITH(blocks.weights_done(1), ContainsSubstring("released without being acquired"));
   blocks.gradient(0);
   CHECK_THROWS_WITH(blocks.gradient(0), ContainsSubstring("block 0: its gradient was taken twice"));
 }

@@ -38,7 +38,7 @@ Bench running() {
 
 }  // namespace
 
-TEST_CASE("nothing is placed on a node that is taken, twice on one, or on none") {
+TEST_CASE("nothing is allocated a node that is taken, twice on one, or on none") {
   Bench bench = running();
   bench.submit(a_job("next").on_nodes(3));
   const JobId next{"next"};

@@ -126,7 +126,7 @@ TEST_CASE("a node that fails its gate is replaced rather than let go") {
   CHECK(bench.count<NodeReleased>() == 0);
 }
 
-TEST_CASE("a gang below its least is given back like any other") {
+TEST_CASE("a gang below its least is released like any other") {
   Bench bench;
   bench.submit(a_job().elastic(3, 4));
   bench.link_all(4);
@@ -265,7 +265,7 @@ TEST_CASE("a spare that is ready is taken before a node that is free") {
 
 // ---- what goes wrong --------------------------------------------------------------------------
 
-TEST_CASE("a node that cannot join is given back, is not tried again, and the run goes on") {
+TEST_CASE("a node that cannot join is released, is not tried again, and the run continues") {
   ElasticBench bench(two_to_four(), 2);
   bench.link(3);
   const AttemptId attempt = bench.attempt().id;
@@ -424,10 +424,10 @@ TEST_CASE("explain and the summary tell who came, who went and who is left") {
   CHECK_THAT(text, ContainsSubstring("attempt 0: 4 ranks on 2 nodes"));
   CHECK_THAT(text, ContainsSubstring("attempt 0 takes h03 as well: it is free"));
   CHECK_THAT(text, ContainsSubstring("h03 starts 2 ranks to join attempt 0"));
-  CHECK_THAT(text, ContainsSubstring("attempt 0 goes on with 6 ranks: h03 joins"));
-  CHECK_THAT(text, ContainsSubstring("attempt 0 goes on with 4 ranks: without h01"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 continues with 6 ranks: h03 joins"));
+  CHECK_THAT(text, ContainsSubstring("attempt 0 continues with 4 ranks: without h01"));
   CHECK_THAT(text, ContainsSubstring("h01 leaves attempt 0 (rank_failed): rank 1 on h01 was"));
-  CHECK_THAT(text, ContainsSubstring("h01 is given back"));
+  CHECK_THAT(text, ContainsSubstring("h01 is released"));
 }
 
 TEST_CASE("a job of a rank for each GPU counts those of the node that comes") {

@@ -59,7 +59,7 @@ TEST_CASE("words that a rule takes for an echo leave it open whose failure it wa
   CHECK(judged(exit).standing == Standing::silent);
   exit.rules.rule->cascade = true;
   CHECK(judged(exit).standing == Standing::unclear);
-  CHECK(judged(exit).evidence.front() == "may be an echo: rule store-lost (default)");
+  CHECK(judged(exit).evidence.front() == "may be a secondary failure: rule store-lost (default)");
   exit.status = {0, SIGABRT};
   CHECK(judged(exit).standing == Standing::unclear);
 }
@@ -69,7 +69,7 @@ TEST_CASE("words of its own prove a failure, and an end that came some time afte
   CHECK(own.standing == Standing::proven);
   CHECK(own.exits_late);
   CHECK(own.evidence ==
-        std::vector<std::string>{"its own words: KeyError: 'text'", "exit code 1"});
+        std::vector<std::string>{"its last output: KeyError: 'text'", "exit code 1"});
 }
 
 TEST_CASE("an error of its own beside one of a peer may be old, or the peer's one of cleaning up") {
@@ -110,7 +110,7 @@ TEST_CASE("a rank that was stopped is judged by its last words only") {
 
 TEST_CASE("a failed assertion is the program's own, with the condition in its middle") {
   const auto exit = exited({0, SIGABRT}, {"a.out: a.c:3: main: Assertion `x > 0' failed."});
-  CHECK(judged(exit).evidence.front() == "its own words: " + exit.last_lines.front());
+  CHECK(judged(exit).evidence.front() == "its last output: " + exit.last_lines.front());
   CHECK(judged(exit).standing == Standing::proven);
 }
 
@@ -158,9 +158,9 @@ TEST_CASE("the kernel's word on memory stands before all others") {
   exit.evidence.last_step = 412;
   const Judgement judgement = judged(exit);
   CHECK(judgement.standing == Standing::proven);
-  CHECK(judgement.evidence == std::vector<std::string>{
-                                  exit.evidence.oom, "blames a peer: Connection reset by peer",
-                                  "signal 9 (SIGKILL), core dumped", "its last step was 412"});
+  CHECK(judgement.evidence ==
+        std::vector<std::string>{exit.evidence.oom, "blames a peer: Connection reset by peer",
+                                 "signal 9 (SIGKILL), core dumped", "its last step was 412"});
 }
 
 TEST_CASE("a rank without peers is nobody's consequence") {

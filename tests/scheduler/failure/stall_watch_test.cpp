@@ -291,7 +291,7 @@ TEST_CASE("muster.hang.watch: output counts from the latest output") {
   std::optional<StallSeen> told;
   int t = 199'500;
   for (; !(told && told->stall == StallKind::hung) && t < 400'000; t += 500) {
-    watch.stepped(RankId{0}, t, Milliseconds{t});  // steps are not what was asked for
+    watch.stepped(RankId{0}, t, Milliseconds{t});  // steps are not what was requested
     told = watch.look(Milliseconds{t});
   }
   CHECK(t >= 299'000);

@@ -17,7 +17,7 @@ TEST_CASE("a rank's own code is the job's, but for those that have a meaning of 
 }
 
 TEST_CASE("every exit code has a meaning of its own") {
-  CHECK(std::string(exit_code_meaning(ExitCode::gave_up)) == "gave up, do not requeue");
+  CHECK(std::string(exit_code_meaning(ExitCode::gave_up)) == "retries exhausted, do not requeue");
   CHECK(std::string(exit_code_meaning(static_cast<ExitCode>(77))) == "unknown");
 }
 

@@ -202,7 +202,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
   CHECK(bench.last<BreakerOpened>()->target == "ib.phys@lab");
   CHECK(checks_withheld(bench.state, "lab") == std::vector<std::string>{"ib.phys"});
   CHECK(checks_withheld(bench.state, "farm").empty());
-  // Of what was asked for in vain the other target's nodes know nothing.
+  // Of what was requested in vain the other target's nodes know nothing.
   REQUIRE(bench.state.remedies.size() == 1);
   CHECK(bench.state.remedies.front().serial == "165");
   tell_faults(bench, 12, {a_fault("ib.phys", bench.now)});

@@ -190,7 +190,7 @@ TEST_CASE("a rank that failed because its node did is not blamed for it") {
   CHECK_THAT(cause.sentence, ContainsSubstring("rank 1 on h02 exited with code 1"));
 }
 
-TEST_CASE("an elastic job goes on without the node; in doubt it stops as a whole") {
+TEST_CASE("an elastic job continues without the node; in doubt it stops as a whole") {
   Bench bench;
   bench.start(a_job().elastic(2, 4).of_cluster(4));
   NodeFault fault = xid(79, bench.now);
@@ -395,7 +395,7 @@ TEST_CASE("of several faults a node is drained for the one that stops jobs, then
   CHECK(node(bench, 1).fault_drain->fault.id == drained_for);
 }
 
-TEST_CASE("a node that was rebooted takes jobs again when its agent has looked at it") {
+TEST_CASE("a node that was rebooted resumed when its agent has looked at it") {
   Bench bench;
   bench.link(1, 1, 1);
   tell(bench, 1, {xid(79, bench.now)});
@@ -412,7 +412,7 @@ TEST_CASE("a node that was rebooted takes jobs again when its agent has looked a
   tell(bench, 1, {});
   CHECK(node(bench, 1).fault_drain.has_value() == !rebooted);
   if (rebooted) return;
-  CHECK(next_look_text(node(bench, 1), bench.now) == "fixed; takes jobs again in 4 min");
+  CHECK(next_look_text(node(bench, 1), bench.now) == "fixed; resumed in 4 min");
   bench.pass(Seconds{240});
   CHECK(!node(bench, 1).fault_drain);
 }

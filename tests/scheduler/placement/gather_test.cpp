@@ -54,7 +54,7 @@ TEST_CASE("a node drained while it is checked is replaced") {
   CHECK(bench.nodes() == Names{"h02"});
 }
 
-TEST_CASE("without a replacement the gang is given back and tried again") {
+TEST_CASE("without a replacement the gang is released and tried again") {
   Bench bench;
   bench.submit(a_job().on_nodes(4));
   bench.link_all(4);
@@ -95,8 +95,12 @@ TEST_CASE("a check that waiting does not mend ends the job when no node passes i
 
 TEST_CASE("a check that waiting does not mend leaves hope for a node that is busy or drained") {
   Bench bench;
-  SECTION("busy") { bench.start(a_job("other").on_nodes(1).of_cluster(2)); }
-  SECTION("drained") { bench.drain(1); }
+  SECTION("busy") {
+    bench.start(a_job("other").on_nodes(1).of_cluster(2));
+  }
+  SECTION("drained") {
+    bench.drain(1);
+  }
   bench.submit(a_job().on_nodes(1).of_cluster(2));
   bench.link(2);
   REQUIRE(bench.nodes() == Names{"h02"});
@@ -313,7 +317,9 @@ TEST_CASE("hosts are asked all at once before a job is placed, and those that an
 
 TEST_CASE("nobody is asked before where there is no choice, or where the best are there already") {
   Bench bench;
-  SECTION("no choice") { bench.observe(a_job().on_nodes(2).of_cluster(2)); }
+  SECTION("no choice") {
+    bench.observe(a_job().on_nodes(2).of_cluster(2));
+  }
   SECTION("there already") {
     bench.link_all(2);
     bench.observe(a_job().on_nodes(2).of_cluster(40));
@@ -322,7 +328,7 @@ TEST_CASE("nobody is asked before where there is no choice, or where the best ar
   CHECK(bench.count<HostsAsked>() == 0);
 }
 
-TEST_CASE("hosts that are asked for one job are not given to the next meanwhile") {
+TEST_CASE("hosts that are requested one job are not given to the next meanwhile") {
   Bench bench;
   bench.observe(a_job("one").on_nodes(1).of_cluster(3));
   bench.observe(a_job("two").on_nodes(1).of_cluster(3));

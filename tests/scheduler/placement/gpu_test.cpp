@@ -80,7 +80,7 @@ TEST_CASE("a node with fewer GPUs than muster.nodes.gpus is not fit, one with mo
   give_gpus(bench, {8, 2, 4});
   bench.start(a_job().on_nodes(2).of_cluster(3).gpus_per_node(4).ranks_per_node(4));
   CHECK(bench.nodes() == Names{"h01", "h03"});
-  CHECK(bench.last<NodeReplaced>()->reason == "h02 has 2 GPUs, 4 are asked for");
+  CHECK(bench.last<NodeReplaced>()->reason == "h02 has 2 GPUs, 4 are requested");
   CHECK(ranks_by_node(bench) == std::vector<int>{4, 4});
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("a spare with another number of GPUs takes a lost node's place with it
   CHECK(bench.last<JobEnded>()->exit_code == 0);
 }
 
-TEST_CASE("a spare without a GPU is given back") {
+TEST_CASE("a spare without a GPU is released") {
   Bench bench;
   give_gpus(bench, {2, 2, 0});
   bench.start(a_job().on_nodes(2).of_cluster(3).spares(1).ranks_by_gpus());

@@ -216,7 +216,7 @@ TEST_CASE("rules that say what the recorded ones said change nothing") {
   REQUIRE(steps.size() == 1);
   CHECK(!steps[0].differs);
   CHECK(steps[0].recorded == steps[0].proposed);
-  CHECK_THAT(steps[0].recorded, ContainsSubstring("restarted in place after"));
+  CHECK_THAT(steps[0].recorded, ContainsSubstring("restarted on the same nodes after"));
 }
 
 TEST_CASE("a rule tried on a recorded run tells what it would have done") {

@@ -287,7 +287,7 @@ void World::settle(bool may_crash) {
     }
     made += static_cast<int>(decisions.size());
     if (made > decisions_most) {
-      problems_.push_back("decide does not come to rest");
+      problems_.push_back("scheduler did not converge");
       return;
     }
   }

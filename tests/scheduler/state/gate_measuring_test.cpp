@@ -229,7 +229,7 @@ TEST_CASE("muster.nodes.wait does not count while nodes are measured") {
   CHECK_FALSE(bench.is_live());
   CHECK(bench.now - waits >= Seconds{60});
   CHECK_THAT(bench.last<JobEnded>()->reason,
-             ContainsSubstring("gave up after 1 min (muster.nodes.wait, besides 5 min in which"));
+             ContainsSubstring("timed out after 1 min (muster.nodes.wait, besides 5 min in which"));
   CHECK(bench.violations().empty());
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
     CHECK(!bench.is_live());
     const auto* ended = bench.last<JobEnded>();
     CHECK(ended->exit_code == static_cast<int>(ExitCode::launch));
-    CHECK_THAT(ended->reason, ContainsSubstring("h01 has no sealed checkpoint of step 999"));
+    CHECK_THAT(ended->reason, ContainsSubstring("h01 has no committed checkpoint of step 999"));
     CHECK(launches == std::count_if(bench.journal.begin(), bench.journal.end(), [](auto& record) {
             return record_as<LaunchBegun>(record) != nullptr;
           }));
@@ -191,7 +191,7 @@ TEST_CASE("after a rank that computed wrongly the newest certified checkpoint is
     set_disk(bench, 4, sealed(450));
     bench.fail_and_retry(0, {1, 0});
     CHECK(resumed_step(bench) == 410);
-    CHECK(launch(bench).why == "newest sealed checkpoint");
+    CHECK(launch(bench).why == "newest committed checkpoint");
     CHECK(bench.violations().empty());
   }
 }
@@ -269,7 +269,7 @@ TEST_CASE("resume.from certified takes no other, whatever ended the attempt befo
   run_to_450(bench, ResumeFrom::certified);
   bench.fail_and_retry(0, {1, 0});
   CHECK(resumed_step(bench) == 400);
-  CHECK_THAT(launch(bench).why, ContainsSubstring("muster.resume.from asks for it"));
+  CHECK_THAT(launch(bench).why, ContainsSubstring("muster.resume.from names it"));
   set_certified(bench, sealed(400));  // of the first attempt, and still on the lineage
   bench.progress(430, sealed(430, 2));
   bench.fail_and_retry(0, {1, 0});
@@ -281,7 +281,7 @@ TEST_CASE("a first attempt that wants a certified checkpoint starts anew without
   Bench bench;
   bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::certified));
   CHECK(!launch(bench).resume_from);
-  CHECK(launch(bench).why == "no sealed checkpoint");
+  CHECK(launch(bench).why == "no committed checkpoint");
 }
 
 TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certified checkpoint") {
@@ -307,7 +307,7 @@ TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certifie
     bench.observe(*resume_request(bench.journal, {}, true));
     bench.obey();
     CHECK(resumed_step(bench) == 400);
-    CHECK_THAT(launch(bench).why, ContainsSubstring("it was asked for"));
+    CHECK_THAT(launch(bench).why, ContainsSubstring("it was requested"));
   }
   SECTION("also when it ended well") {
     bench.finish();
@@ -334,7 +334,9 @@ TEST_CASE("the checkpoint on record is gone only when every node tells of older 
   SECTION("one has an older one, the other says nothing") {
     bench.on_disk[NodeId{"h01"}] = sealed(80);
   }
-  SECTION("all have that one") { set_disk(bench, 4, sealed(100)); }
+  SECTION("all have that one") {
+    set_disk(bench, 4, sealed(100));
+  }
   SECTION("all have older ones") {
     set_disk(bench, 4, sealed(80));
     bench.on_disk[NodeId{"h02"}] = sealed(90);

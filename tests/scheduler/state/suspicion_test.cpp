@@ -64,9 +64,15 @@ TEST_CASE("a node that was lost under a job is remembered when the job is gone, 
 TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing against a node") {
   Bench bench;
   bench.start(a_job().on_nodes(1).restarts(0));
-  SECTION("a failure") { bench.exit_rank(0, {0, SIGSEGV}); }
-  SECTION("a cancel") { bench.cancel(); }
-  SECTION("a drain") { bench.drain(1, true, Seconds{0}); }
+  SECTION("a failure") {
+    bench.exit_rank(0, {0, SIGSEGV});
+  }
+  SECTION("a cancel") {
+    bench.cancel();
+  }
+  SECTION("a drain") {
+    bench.drain(1, true, Seconds{0});
+  }
   bench.obey();
   CHECK(bench.count<NodeSuspected>() == 0);
 }
@@ -74,8 +80,8 @@ TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing 
 TEST_CASE("an agent that was left without its controller says nothing against its node") {
   Bench bench;
   bench.start(a_job().on_nodes(1));
-  RankExited exit{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, RankId{0}, {0, SIGKILL}, true,
-                  to_ms(bench.now) - 5000, {}};
+  RankExited exit{JobId{"train"}, AttemptId{0}, NodeId{"h01"},           RankId{0},
+                  {0, SIGKILL},   true,         to_ms(bench.now) - 5000, {}};
   bench.observe(exit);
   bench.obey();
   CHECK(bench.last<AttemptEnded>()->cause.first_node == NodeId{"h01"});
@@ -95,7 +101,7 @@ TEST_CASE("a node that breaks three jobs in a few days is set aside until that h
   CHECK_THAT(bench.last<NodeSetAside>()->reason, ContainsSubstring("it broke 3 jobs (one: "));
   bench.submit(a_job("next").on_nodes(8).of_cluster(8));
   CHECK_THAT(std::get<Queued>(bench.job("next").phase).reason,
-             ContainsSubstring("h01 was set aside by muster: it broke 3 jobs"));
+             ContainsSubstring("h01 was cordoned by muster: it broke 3 jobs"));
   bench.pass(bench.last<NodeSetAside>()->until - bench.now + Seconds{1});
   CHECK(bench.nodes("next").size() == 8);
 }

@@ -180,8 +180,8 @@ TEST_CASE("muster.hang.timeout is a time, learned, or off") {
   CHECK(hang("off").off);
   CHECK(hang("'off'").off);
   CHECK(hang("90s").timeout == Milliseconds{90'000});
-  for (const char* wrong : {"hang.timeout: soon", "hang.timeout: 0", "hang.timeout: 0.4ms",
-                            "hang.first_step: 0s"}) {
+  for (const char* wrong :
+       {"hang.timeout: soon", "hang.timeout: 0", "hang.timeout: 0.4ms", "hang.first_step: 0s"}) {
     INFO(wrong);
     CHECK(has_errors(read_job(settings_head + "muster: {" + wrong + "}\n").findings));
   }
@@ -224,7 +224,7 @@ TEST_CASE("settings that are not acted on are warned about, never ignored in sil
   const JobFile job = read_job(settings_head + "muster: {checkpoint: {every: 1h}}\n");
   CHECK(printed(job.findings) == "");
   CHECK_THAT(printed(cannot_run_yet(job)),
-             ContainsSubstring("warning: muster.checkpoint.every is checked but not acted on yet"));
+             ContainsSubstring("warning: muster.checkpoint.every is not implemented"));
 }
 
 TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on") {

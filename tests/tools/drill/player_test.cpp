@@ -131,7 +131,7 @@ void write(const std::filesystem::path& path, const std::string& text) {
 TEST_CASE("outputs are equal when the same files hold the same bytes") {
   const Folder folder;
   const std::filesystem::path one = folder.path() / "one", other = folder.path() / "other";
-  CHECK(difference(one, other, {}) == "the undisturbed run left none");
+  CHECK(difference(one, other, {}) == "the reference run left none");
   write(one / "m/a", "1");
   CHECK(difference(one, other, {}) == "m/a is not in the disturbed run");
   write(other / "m/a", "2");
@@ -141,7 +141,7 @@ TEST_CASE("outputs are equal when the same files hold the same bytes") {
   write(other / "m/b", "1");
   CHECK(difference(one, other, {}) == "m/b is only in the disturbed run");
   CHECK(difference(one, other, {"m/a"}) == "");
-  CHECK(difference(one, other, {"m/c"}) == "m/c is not in the undisturbed run");
+  CHECK(difference(one, other, {"m/c"}) == "m/c is not in the reference run");
 }
 
 TEST_CASE("a line that is lost or said twice is a gap in the count") {

@@ -99,7 +99,7 @@ TEST_CASE("a first run that reads nothing but counters says that all is well so 
   const PluginAnswer plugin =
       nagios_answer(reports_with_hosts(first), HostNames::left_out, first.look.first_readings);
   CHECK(plugin.exit_code == 0);
-  CHECK_THAT(plugin.line, ContainsSubstring("MUSTER OK - first look: "));
+  CHECK_THAT(plugin.line, ContainsSubstring("MUSTER OK - first run: "));
   fabric.state = {};
   fabric.says[FabricTool::errors] = {{}, "no answer", false};
   const FabricResult silent = fabric.run();
@@ -122,7 +122,7 @@ TEST_CASE("a link that is down is its host's, and drains it where that is enforc
   CHECK(fabric_exit(enforced) == HealthExit::drained);
   CHECK(enforced.verdicts.at("n2").is_drained());
   CHECK(enforced.verdicts.at("n2").reason().starts_with("muster:node:fab.links:mlx5_0:1 "));
-  CHECK_THAT(fabric_text(enforced, {}), ContainsSubstring("1 host takes no job: n2"));
+  CHECK_THAT(fabric_text(enforced, {}), ContainsSubstring("1 host unavailable: n2"));
   const Document document = fabric_document(enforced);
   CHECK(document["state"] == "drained");
   CHECK(document["hosts"]["n2"]["state"] == "drained");
@@ -135,9 +135,9 @@ TEST_CASE("one look at a link that is down is not believed") {
   fabric.n2_is_down();
   const FabricResult result = fabric.run(1);
   CHECK(fabric_exit(result) == HealthExit::unclear);
-  CHECK_THAT(fabric_text(result, {}), ContainsSubstring("the fabric is unclear"));
+  CHECK_THAT(fabric_text(result, {}), ContainsSubstring("the state of the fabric is unknown"));
   CHECK_THAT(fabric_text(result, {}),
-             ContainsSubstring("failed, not often enough to be believed: fab.links n2 mlx5_0:1\n"));
+             ContainsSubstring("failed, not yet confirmed: fab.links n2 mlx5_0:1\n"));
   fabric.says[FabricTool::links] = said(linked);
   CHECK(fabric_exit(fabric.run()) == HealthExit::healthy);
 }
@@ -171,7 +171,7 @@ TEST_CASE("what the profile requires of a host and nothing tells of is asked for
   fabric.profile.required = {"fab.errors"};
   fabric.says[FabricTool::errors] = failed("ibqueryerrors ended with 1");
   const std::string text = fabric_text(fabric.run(), {});
-  CHECK_THAT(text, ContainsSubstring("required, no pass: fab.errors\n"));
+  CHECK_THAT(text, ContainsSubstring("required check did not pass: fab.errors\n"));
 }
 
 TEST_CASE("counters that grew between two runs are told, those that stood are not") {
@@ -216,7 +216,7 @@ TEST_CASE("counters that could not be read are unknown, and not compared with") 
   CHECK(fabric.state.counts.empty());
 }
 
-TEST_CASE("a fabric that no tool tells of is unclear, and their words are kept") {
+TEST_CASE("a fabric that no tool tells of is unknown, and their words are kept") {
   FakeFabric fabric;
   fabric.has_golden = false;
   const std::string panic = "ibpanic: [3] can't open UMAD port\n";

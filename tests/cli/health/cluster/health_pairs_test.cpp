@@ -236,7 +236,7 @@ TEST_CASE("nodes are connected to by the address that a job would use") {
   CHECK(unreachable_by_others(target) == "n1");
 }
 
-TEST_CASE("the controller is asked for the probes in their order, on the nodes that have one") {
+TEST_CASE("the controller is asked for the benchmarks in their order, on the nodes that have one") {
   const std::vector<NodeCommand> commands{
       {"n3", {"tcp-serve", "--port", "18700"}, "a-token-of-a-run", std::chrono::seconds(90)},
       {"n1", {"tcp-connect", "10.0.0.3"}, "a-token-of-a-run", std::chrono::seconds(90)}};
@@ -255,7 +255,7 @@ TEST_CASE("the controller is asked for the probes in their order, on the nodes t
   }
 }
 
-TEST_CASE("what is named ends with 1, nothing with 0, and what cannot be told with 3") {
+TEST_CASE("what is named ends with 1, nothing with 0, and what is unknown with 3") {
   CHECK(pairs_exit(a_result()) == HealthExit::healthy);
   for (const FaultKind kind :
        {FaultKind::node, FaultKind::rail, FaultKind::path, FaultKind::leaf, FaultKind::infra}) {
@@ -293,7 +293,7 @@ TEST_CASE("a node that somebody else had during the measurement is not blamed fo
   leave_out_taken(result, {{"n3", "job j1 holds it"}});
   CHECK(result.verdicts.empty());
   CHECK(pairs_exit(result) == HealthExit::unclear);
-  CHECK(has(pairs_text(result, {}), "left out: n3: job j1 holds it"));
+  CHECK(has(pairs_text(result, {}), "skipped: n3: job j1 holds it"));
   CHECK(has(pairs_text(result, {}), "3 nodes over TCP"));
   other.verdicts.push_back(verdict(FaultKind::node, {"n4"}));
   leave_out_taken(other, {{"n3", "it is being measured already"}});

@@ -103,7 +103,7 @@ TEST_CASE("a device of which DCGM tested nothing, or said nothing known, is no p
        {R"("Insufficient Resources")", R"("")", "1", "null", R"("Passed?")"}) {
     INFO(status);
     CHECK(read(R"([{"gpu_id": "0", "status": "Pass"}, {"gpu_id": "0", "status": )" + status +
-               "}]") == Lines{"gpu0 unknown dcgmi told of the test GPU Memory in no known way"});
+               "}]") == Lines{"gpu0 unknown dcgmi reported the test GPU Memory in no known way"});
   }
   CHECK(read(R"([{"gpu_id": "0", "status": "x"}, {"gpu_id": "0", "status": "Fail"}])") ==
         Lines{"gpu0 1 fail GPU Memory failed"});

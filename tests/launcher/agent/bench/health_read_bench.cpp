@@ -154,7 +154,7 @@ TEST_CASE("a file that does not answer") {
   CHECK(others == 0);
 }
 
-// One library asks for all GPUs: what it was not asked before the call hung is unknown too.
+// One library asks for all GPUs: what it was not queried before the call hung is unknown too.
 TEST_CASE("a call of the driver that does not answer") {
   HealthyNode node;
   Checks checks(node);

@@ -110,7 +110,7 @@ TEST_CASE(
   CHECK(gate.times() == 0);
   const Said slow{
       "perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, "
-      "floor of the profile"};
+      "minimum of the profile"};
   CHECK(gate.asked() == slow);
   gate.is_measured(figure(120));
   CHECK(gate.asked() == slow);
@@ -133,14 +133,14 @@ TEST_CASE("a figure that is bad once and good at once after is good") {
 TEST_CASE("a bad figure that cannot be measured again is unknown, with the reason") {
   Gate gate(with_floor(100, {"perf.cpu"}));
   gate.is_measured(figure(20) + "\nthen\nthis host is not idle: gpu0 is used by process 7");
-  CHECK(gate.asked() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: it was bad once, and was "
+  CHECK(gate.asked() == Said{"perf.cpu: is unknown: cpu_gemm_gflops: it was bad once, and was "
                              "not measured again: this host is not idle: gpu0 is used by process "
                              "7"});
   // By the next agent neither: then it is bad twice.
   gate.restart();
   gate.is_measured(figure(21));
   CHECK(gate.asked() == Said{"perf.cpu: cpu_gemm_gflops 21 GFLOP/s, expected >= 100 GFLOP/s, "
-                             "floor of the profile"});
+                             "minimum of the profile"});
   CHECK(gate.times() == 3);
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("figures from before a failure are not believed, later ones are") {
   gate.is_measured(figure(20));
   gate.ask(1, true, milliseconds{0});
   CHECK(gate.answer() == Said{"perf.cpu: cpu_gemm_gflops 20 GFLOP/s, expected >= 100 GFLOP/s, "
-                              "floor of the profile"});
+                              "minimum of the profile"});
   CHECK(gate.times() == 3);
   gate.is_measured(figure(120));
   gate.client().send(FaultsMended{});
@@ -172,7 +172,7 @@ TEST_CASE("figures from before a failure are not believed, later ones are") {
   // Where nothing can be measured nothing is known.
   gate.is_measured("this host is not idle: gpu0 is used by process 7");
   gate.ask(3, true, milliseconds{0});
-  CHECK(gate.answer() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: this host is not idle: "
+  CHECK(gate.answer() == Said{"perf.cpu: is unknown: cpu_gemm_gflops: this host is not idle: "
                               "gpu0 is used by process 7"});
   CHECK(gate.asked().empty());
 }
@@ -184,7 +184,7 @@ TEST_CASE("a node that cannot be measured is refused where its profile requires 
   Gate strict(with_floor(100, {"perf.cpu"}));
   strict.is_measured("this host is not idle: gpu0 is used by process 7");
   CHECK(strict.asked() ==
-        Said{"perf.cpu: cannot be told: cpu_gemm_gflops: this host is not idle: gpu0 is used by "
+        Said{"perf.cpu: is unknown: cpu_gemm_gflops: this host is not idle: gpu0 is used by "
              "process 7"});
   strict.is_measured("{\"figures\": 7}");
   REQUIRE_THAT(strict.asked().at(0), ContainsSubstring("cannot be read"));
@@ -200,7 +200,7 @@ TEST_CASE("a device without a figure stays unknown for the next gates, by the ne
   gate.is_measured(
       R"({"figures": [{"metric": "cpu_gemm_gflops", "device": "a", "value": 120},)"
       R"( {"metric": "cpu_gemm_gflops", "device": "b", "value": null, "error": "bad sums"}]})");
-  const Said unknown{"perf.cpu: cannot be told on b: cpu_gemm_gflops: bad sums"};
+  const Said unknown{"perf.cpu: is unknown on b: cpu_gemm_gflops: bad sums"};
   CHECK(gate.asked() == unknown);
   gate.is_measured(figure(120));
   CHECK(gate.asked() == unknown);
@@ -342,6 +342,6 @@ TEST_CASE("beside ranks nothing is measured, which is unknown") {
   gate.client().send(a_start("exec sleep 600"));
   REQUIRE(gate.client().await<StartDone>());
   gate.ask(7);
-  CHECK(gate.answer() == Said{"perf.cpu: cannot be told: cpu_gemm_gflops: ranks run there"});
+  CHECK(gate.answer() == Said{"perf.cpu: is unknown: cpu_gemm_gflops: ranks run there"});
   CHECK(gate.times() == 0);
 }

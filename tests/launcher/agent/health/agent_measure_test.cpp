@@ -52,7 +52,7 @@ std::string refusal(AgentClient& client, const std::string& id) {
 
 }  // namespace
 
-TEST_CASE("one measurement runs at a time, but the probes of one run together") {
+TEST_CASE("one measurement runs at a time, but the benchmarks of one run together") {
   measure_alone();
   TestNode node;
   AgentClient client = node.begin();
@@ -72,7 +72,7 @@ TEST_CASE("one measurement runs at a time, but the probes of one run together") 
   client.send(active);
   CHECK(refusal(client, "active") == "it is being measured already");
 
-  SECTION("another agent of the host is refused as well, until the probes have ended") {
+  SECTION("another agent of the host is refused as well, until the benchmarks have ended") {
     TestNode second("n2");
     REQUIRE(second.serve() == 0);
     AgentClient other = second.connect();

@@ -54,10 +54,10 @@ TEST_CASE("a finding is a sentence with what was found, where, and what was expe
   rate.expected = ">= 400";
   CHECK(sentence_of(rate) == "ib.rate on mlx5_3:1: 200 Gb/s, expected >= 400 Gb/s");
   rate.status = CheckStatus::unknown;
-  CHECK(sentence_of(rate) == "ib.rate on mlx5_3:1 cannot be told");
+  CHECK(sentence_of(rate) == "ib.rate on mlx5_3:1 is unknown");
   rate.device = "";
   rate.evidence = {"no such file", "another"};
-  CHECK(sentence_of(rate) == "ib.rate cannot be told: no such file");
+  CHECK(sentence_of(rate) == "ib.rate is unknown: no such file");
   CHECK(sentence_of(a_failure("host.mem", "", std::string(900, '7'))).size() == 300);
 }
 

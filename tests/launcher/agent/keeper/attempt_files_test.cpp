@@ -90,7 +90,7 @@ TEST_CASE("a rank finds its directories: those of outputs too, be they folders o
   CHECK(fs::is_directory(disk.folder.path() + "/shared/ckpt"));
 }
 
-TEST_CASE("what was asked for is known to the next agent, and what was not whole is not") {
+TEST_CASE("what was requested is known to the next agent, and what was not whole is not") {
   AttemptOnDisk disk;
   CHECK_FALSE(load_start(disk.layout));
   StartRanks start;

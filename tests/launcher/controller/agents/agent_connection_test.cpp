@@ -54,7 +54,7 @@ TEST_CASE("a node that is silent for more than ten seconds is given up, and no s
   REQUIRE(node.failures.size() == 1);
   CHECK(node.failures[0].kind == LinkFailureKind::lost);
   CHECK(node.failures[0].is_silent);
-  CHECK_THAT(node.failures[0].message, ContainsSubstring("node n1 has been silent for 10 s"));
+  CHECK_THAT(node.failures[0].message, ContainsSubstring("node n1: no response for 10 s"));
   CHECK(node.connection.is_idle());
   CHECK(wire->is_closed);
   node.timers.pass(Seconds{60});

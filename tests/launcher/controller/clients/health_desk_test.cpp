@@ -1,4 +1,4 @@
-// Nodes are asked for their health on behalf of a client; whatever happens to one, it has an
+// Nodes are requested their health on behalf of a client; whatever happens to one, it has an
 // answer.
 #include "launcher/controller/clients/health.h"
 
@@ -31,8 +31,7 @@ struct Desk {
                   [this](const ComputeTarget& target, const NodeAddress& node) {
                     pool.await(node, target, "");
                   }};
-  PairedClient client{
-      io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
+  PairedClient client{io, [this](const std::shared_ptr<Session>& gone) { desk.client_gone(gone); }};
   struct NothingElse : NodeListener {
     bool take(const NodeId&, const FromAgent& message, std::string_view) override {
       CHECK_FALSE(std::holds_alternative<ExecOutput>(message));
@@ -324,7 +323,7 @@ TEST_CASE("an agent of before there were measurements is not asked for one, and 
   CHECK(wire->take<MeasureNode>().empty());
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "its agent is of an older muster, which does not measure");
+  CHECK(answers[0].looked.error == "its agent is outdated and does not measure");
   CHECK(answers[0].looked.is_void);
   CHECK(desk.client.is_over());
 }
@@ -403,9 +402,9 @@ TEST_CASE("what a probe said before it was killed or failed is handed on with th
   for (Answer& answer : desk.await_answers(2)) {
     by_node[answer.looked.node.value] = std::move(answer);
   }
-  CHECK(by_node["h1"].looked.error == "no answer within 1 s: the probe has not ended");
+  CHECK(by_node["h1"].looked.error == "no answer within 1 s: the benchmark has not ended");
   CHECK(by_node["h1"].payload == "tcp_gbps - 9\n");
-  CHECK(by_node["h2"].looked.error == "the probe ended with 2: use: tcp-serve --port N");
+  CHECK(by_node["h2"].looked.error == "the benchmark ended with 2: use: tcp-serve --port N");
   CHECK(by_node["h2"].payload == "tcp_gbps - 8\n");
   const auto stopped = one->take<ExecStop>();
   REQUIRE(stopped.size() == 1);
@@ -433,7 +432,7 @@ TEST_CASE("probes of nodes that are not meant are refused as a whole") {
   CHECK(desk.transport.asked.empty());
   const auto said = desk.client.messages();
   REQUIRE(said.size() == 1);
-  CHECK(std::get<Refused>(said[0].message).message == "a probe of h9, not meant");
+  CHECK(std::get<Refused>(said[0].message).message == "a benchmark of h9, not meant");
 }
 
 TEST_CASE("a node that nobody waits for any more is not dialled again") {
@@ -476,7 +475,7 @@ TEST_CASE("answers that are larger together than a client's queue all come to on
   CHECK(desk.client.is_over());
 }
 
-TEST_CASE("while much waits for a client that does not read, no more nodes are asked for it") {
+TEST_CASE("while much waits for a client that does not read, no more nodes are requested it") {
   Desk desk;
   std::vector<std::string> nodes;
   for (int i = 0; i < 40; ++i) nodes.push_back("n" + std::to_string(i));

@@ -150,7 +150,7 @@ TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does wh
   CHECK(state.breakers.at("farm").reset_at == from_ms(4));
 }
 
-// The core gives nodes that share a fault time to tell of it, from when each did first.
+// The core gives nodes that share a fault time to report it, from when each did first.
 TEST_CASE("since when faults are told is the same after a restart") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
@@ -298,7 +298,7 @@ TEST_CASE("jobs are filtered and come newest first") {
   CHECK(store->jobs(filter)->size() == 1);
 }
 
-TEST_CASE("of all that jobs are asked for by, each leaves out the others") {
+TEST_CASE("of all that jobs are requested by, each leaves out the others") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
   JobRow odd = a_row("odd", 20);
@@ -510,8 +510,8 @@ TEST_CASE("a job whose records were removed since somebody looked is not resumed
 TEST_CASE("what is done to an ended job is not done to one that was resumed meanwhile") {
   Scratch scratch;
   auto store = open_store(scratch, Store::Mode::read_write);
-  REQUIRE(store->append(
-      {}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
+  REQUIRE(
+      store->append({}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
   int acted = 0;
   const auto act = [&] { return ++acted > 0; };
   CHECK(*store->while_ended({"old"}, from_ms(100), act));

@@ -22,7 +22,7 @@ ProcessWorld::Settings within(int ms) {
   return {{std::chrono::seconds(60)}, std::chrono::milliseconds(ms)};
 }
 
-// Rank 0 of {job, epoch 3, 2 ranks} and one other, whose result is given back. Then the right one
+// Rank 0 of {job, epoch 3, 2 ranks} and one other, whose result is released. Then the right one
 // comes, and both go on.
 std::string answer_to(const MeshSeat& other) {
   ProcessWorld world(2, within(20000));

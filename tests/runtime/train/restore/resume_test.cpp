@@ -65,7 +65,7 @@ TEST_CASE("where every checkpoint is damaged, no run starts from the beginning b
   flip_a_bit(folder / "ckpt/s000000005-g1/shard-00001-of-00002.safetensors");
   run.options.steps = 12;
   CHECK_THAT(run.go(), ContainsSubstring("s000000005-g1: is quarantined; repair it, or name"));
-  CHECK_THAT(run.go(), ContainsSubstring("start anew with --resume none"));
+  CHECK_THAT(run.go(), ContainsSubstring("start again with --resume none"));
   run.options.resume = "none";
   REQUIRE(run.go() == "0");
   const std::string again = run.weights();
@@ -284,7 +284,7 @@ TEST_CASE("an option that makes another run of it is not resumed with, another r
                          option == "precision";
     CHECK(conflict == (goes_on ? "" : difference));
     CHECK(question.remarks ==
-          (goes_on ? difference + "; training goes on with " + value + "\n" : ""));
+          (goes_on ? difference + "; training continues with " + value + "\n" : ""));
   }
   ResumeQuestion older;
   older.manifest.train.config.erase("clip");
@@ -300,9 +300,15 @@ TEST_CASE("another model, another text, or other leaves where bits count, are no
   }
   SECTION("the text") {
     SamplerState& then = question.manifest.train.sampler;
-    SECTION("kind") { then.kind = "lines"; }
-    SECTION("length") { then.data_bytes += 1; }
-    SECTION("content") { then.data_crc32c += 1; }
+    SECTION("kind") {
+      then.kind = "lines";
+    }
+    SECTION("length") {
+      then.data_bytes += 1;
+    }
+    SECTION("content") {
+      then.data_crc32c += 1;
+    }
     CHECK_THAT(question.conflict(), ContainsSubstring("the text is not the one") &&
                                         ContainsSubstring("(1000 bytes now, "));
   }
@@ -313,8 +319,12 @@ TEST_CASE("another model, another text, or other leaves where bits count, are no
   }
   SECTION("leaves and micro-batches") {
     TrainState& train = question.manifest.train;
-    SECTION("more leaves") { train.leaves += 1; }
-    SECTION("larger micro-batches") { train.micro_batch += 1; }
+    SECTION("more leaves") {
+      train.leaves += 1;
+    }
+    SECTION("larger micro-batches") {
+      train.micro_batch += 1;
+    }
     const std::string made = "the checkpoint was made with " + std::to_string(train.leaves) +
                              " leaves and micro-batches of " + std::to_string(train.micro_batch);
     question.options.deterministic = true;

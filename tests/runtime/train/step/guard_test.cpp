@@ -45,7 +45,7 @@ TEST_CASE("of three ranks or more the odd ones are named, of two neither") {
     const auto doubt = judge_replicas(hashes);
     REQUIRE(doubt);
     CHECK(doubt->ranks.empty());
-    CHECK_THAT(doubt->what, ContainsSubstring("cannot be told which"));
+    CHECK_THAT(doubt->what, ContainsSubstring("is unknown which"));
   }
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a gradient that is not finite both times is the data's or the setting
   CHECK(run.go() == "4");
 }
 
-TEST_CASE("a bit flips in the step that was asked for, on that rank, in the first attempt") {
+TEST_CASE("a bit flips in the step that was requested, on that rank, in the first attempt") {
   struct Row {
     std::uint64_t rank, attempt, done;  // steps that are done
     bool flips;
