@@ -10,11 +10,11 @@ using namespace muster;
 
 namespace {
 
-const NodeId h01{"h01"};
-const JobId train{"train"};
+const NodeId some_node{"h01"};
+const JobId some_job{"train"};
 
 Job& job_of(State& state) {
-  return state.jobs[train];
+  return state.jobs[some_job];
 }
 Attempt& attempt_of(State& state) {
   Job& job = job_of(state);
@@ -34,8 +34,8 @@ TEST_CASE("states that differ in one fact are described in other words") {
       [](State& of) { job_of(of).resume_step = 0; },
       [](State& of) { job_of(of).cancel.emplace(); },
       [](State& of) { job_of(of).asked.emplace(); },
-      [](State& of) { job_of(of).excluded = {h01}; },
-      [](State& of) { job_of(of).awaited = {h01}; },
+      [](State& of) { job_of(of).excluded = {some_node}; },
+      [](State& of) { job_of(of).awaited = {some_node}; },
       [](State& of) {
         job_of(of).forks = {{Epoch{1}, 7}};
       },
@@ -59,14 +59,14 @@ TEST_CASE("states that differ in one fact are described in other words") {
         attempt_of(of).ranks = {{{}, 0, 0, RankGone{from_ms(7)}}};
       },
       [](State& of) { attempt_of(of).members.ranks = {RankId{7}}; },
-      [](State& of) { of.nodes[h01]; },
+      [](State& of) { of.nodes[some_node]; },
       [](State& of) { of.nodes[NodeId{"h02"}]; },
-      [](State& of) { of.nodes[h01].link = Linked{}; },
-      [](State& of) { of.nodes[h01].link.emplace<Unlinked>().failure.message = "no route"; },
-      [](State& of) { of.nodes[h01].faults.emplace_back(); },
-      [](State& of) { of.nodes[h01].faults_told["fault"]; },
-      [](State& of) { of.nodes[h01].faults_told["fault"] = from_ms(7); },
-      [](State& of) { of.nodes[h01].owner = train; },
+      [](State& of) { of.nodes[some_node].link = Linked{}; },
+      [](State& of) { of.nodes[some_node].link.emplace<Unlinked>().failure.message = "no route"; },
+      [](State& of) { of.nodes[some_node].faults.emplace_back(); },
+      [](State& of) { of.nodes[some_node].faults_told["fault"]; },
+      [](State& of) { of.nodes[some_node].faults_told["fault"] = from_ms(7); },
+      [](State& of) { of.nodes[some_node].owner = some_job; },
       [](State& of) { of.breakers["lab"]; },
       [](State& of) { of.breakers["lab"].is_check = true; },
       [](State& of) { of.remedies.emplace_back(); },
@@ -85,19 +85,19 @@ TEST_CASE("states that differ in one fact are described in other words") {
 
 TEST_CASE("a fact of a state is told with the way to it") {
   State state;
-  state.nodes[h01].drain_reason = "fan";
+  state.nodes[some_node].drain_reason = "fan";
   CHECK_THAT(describe(state), ContainsSubstring("state.nodes.'h01'.drain_reason 'fan'\n"));
 }
 
 TEST_CASE("a record's description tells its kind, and every field by name and value") {
-  const Decision stop = StopBegun{train, {2}, StopReason::hung, "it hangs", Seconds{3}};
+  const Decision stop = StopBegun{some_job, {2}, StopReason::hung, "it hangs", Seconds{3}};
   const std::string text = describe(stop);
   CHECK(text.starts_with("stop_begun {job='train' attempt=2 "));
   CHECK_THAT(text, ContainsSubstring("='it hangs'"));
   CHECK_THAT(text, ContainsSubstring("=3000 "));
   CHECK(describe(Record{from_ms(1), stop}) == text);
   LinkUp up;
-  up.node = h01;
+  up.node = some_node;
   CHECK_THAT(describe(Record{from_ms(1), Observation{up}}),
              ContainsSubstring("link_up {node='h01' "));
 }
