@@ -26,8 +26,8 @@ for host in h01 h02 h03 h04; do rate "$host" 100; done
 # The hosts of a sandbox share processors with all else on this machine.
 any=("$MUSTER" health pairs --cluster "$lab" --tcp --force --timeout 60s)
 pairs=("${any[@]}" --time 3s)
-# As `expect`, on processors that others leave to the benchmarks: a busy machine tells nothing of
-# paths, says so, and names nobody.
+# As `expect`, on processors that others leave to the benchmarks: a busy machine shows nothing
+# of paths, says so, and names nobody.
 measured() {
   local wanted=$1 try got; shift
   for try in 1 2 3; do
