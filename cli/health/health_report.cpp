@@ -100,7 +100,7 @@ std::string fault_text(const char* what, const StandingFault& fault) {
 std::string how_to_enforce(const StandingFault& fault, const HealthLook& look) {
   return "to make it drain: `" + fault.finding.check + ": {mode: enforce}` under `checks:` of " +
          (look.profile.empty() ? "a profile" : "a profile over " + look.profile) +
-         " (README, \"Health checks\")\n";
+         " (docs/health.md)\n";
 }
 
 std::string verdict_text(const HealthLook& look, bool color) {

@@ -66,7 +66,7 @@ TEST_CASE("passes are counted, failures and unknowns are shown with their eviden
 TEST_CASE("the last line says what becomes of the host, and so does the exit code") {
   HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
   CHECK(health_exit(look) == HealthExit::healthy);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("nothing keeps jobs from n17\n"));
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is ready\n"));
   look.verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
   CHECK(health_exit(look.verdict) == HealthExit::unclear);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("not yet confirmed: ib.state "
@@ -83,11 +83,11 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   look.verdict.unclear.clear();
   look.verdict.would_drain = {standing(down)};
   CHECK(health_exit(look.verdict) == HealthExit::healthy);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain, were it enforced: ib.state"));
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain (observe mode): ib.state"));
   look.profile = "hgx-h100";
   CHECK_THAT(health_text(look, {}),
              ContainsSubstring("to make it drain: `ib.state: {mode: enforce}` under `checks:` of a "
-                               "profile over hgx-h100 (README, \"Health checks\")\n"));
+                               "profile over hgx-h100 (docs/health.md)\n"));
   look.verdict.would_drain.clear();
   CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
 }
