@@ -11,7 +11,7 @@ struct Renamed {
   std::string_view now;
 };
 
-constexpr Renamed names[] = {
+constexpr Renamed renamed[] = {
     {"health", "active", "benchmark"},
     {"health", "--beside-ranks", "--during-job"},
     {"health", "--forget", "--no-state"},
@@ -34,7 +34,7 @@ bool is_old(const Renamed& name, std::string_view word, std::size_t place) {
 
 std::vector<std::string> with_present_names(std::vector<std::string> words) {
   for (std::size_t place = 1; place < words.size() && words[place] != "--"; ++place) {
-    for (const Renamed& name : names) {
+    for (const Renamed& name : renamed) {
       if (words.front() != name.verb || !is_old(name, words[place], place)) continue;
       words[place].replace(0, name.old.size(), name.now);
       break;
