@@ -51,7 +51,7 @@ void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names
     value = found->second;
   };
   const CLI::Option* option = app.add_option_function<std::string>(names, set, help + ": " + list)
-                                  ->type_name("WORD")
+                                  ->type_name("CHOICE")
                                   ->group("Shared options");
   offered[option] = std::move(known);
 }
@@ -168,7 +168,7 @@ void Arguments::choice(const std::string& names, std::string& value,
     }
     return "'" + text + "': expected one of: " + list;
   };
-  (*offered_)[app_->add_option(names, value, help + ": " + list)->type_name("WORD")->check(known)] =
+  (*offered_)[app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known)] =
       {words};
 }
 

@@ -22,7 +22,7 @@ TEST_CASE("the earliest failure is named, not the first to be reported") {
   bench.exit_rank(2, {0, SIGSEGV}, Milliseconds{250});
   bench.obey();
   CHECK(cause(bench).sentence ==
-        "rank 2 on h03 was killed by SIGSEGV 240 ms (±4.0 ms) before any other; 1 followed");
+        "rank 2 on h03 was killed by SIGSEGV 240 ms (±4.0 ms) before any other; 1 failed afterwards");
   CHECK(cause(bench).first_rank == RankId{2});
   CHECK(cause(bench).status.signal == SIGSEGV);
 }
@@ -65,7 +65,7 @@ TEST_CASE("ranks that failed because a node was lost are not to blame either") {
   bench.obey();
   CHECK(cause(bench).failure_class == FailureClass::infra);
   CHECK(cause(bench).first_node == NodeId{"h02"});
-  CHECK(cause(bench).sentence == "h02 rebooted; 1 followed");
+  CHECK(cause(bench).sentence == "h02 rebooted; 1 failed afterwards");
 }
 
 TEST_CASE("progress is a step beyond the one resumed from, or a newer checkpoint") {

@@ -104,7 +104,7 @@ TEST_CASE("explain names the first ranks that failed and counts those that follo
   const std::string text = joined(explain_text(bench.journal));
   CHECK_THAT(text, ContainsSubstring("rank 3 on h01 exited with code 1"));
   CHECK_THAT(text, !ContainsSubstring("s  rank 4 on h01"));
-  CHECK_THAT(text, ContainsSubstring("28 others followed"));
+  CHECK_THAT(text, ContainsSubstring("28 others failed afterwards"));
 }
 
 TEST_CASE("the summary of a job has its attempts, its end and its newest checkpoint") {

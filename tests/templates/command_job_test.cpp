@@ -312,7 +312,7 @@ TEST_CASE("an environment is an asset of some workspace, a file, or what is wron
                ContainsSubstring("environment: expected azureml:<name>[:<version>|@<label>]"));
   }
   CHECK_THAT(finding_of("torch"), ContainsSubstring("did you mean 'azureml:torch'?"));
-  CHECK_THAT(finding_of("<your-environment>"), ContainsSubstring("is a placeholder"));
+  CHECK_THAT(finding_of("<your-environment>"), ContainsSubstring("replace the placeholder"));
 }
 
 TEST_CASE("several nodes without 'distribution' are warned of, one node is not") {

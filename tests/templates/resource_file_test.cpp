@@ -39,7 +39,7 @@ TEST_CASE("each kind of datastore names its storage by keys of its own") {
       {"type: azure_data_lake_gen2\naccount_name: a\n", "'filesystem' is required"},
       {"type: azure_data_lake_gen2\naccount_name: a\nfilesystem: f\nprotocol: wasb\n",
        "protocol: expected https, abfss or abfs"},
-      {"type: azure_file\naccount_name: a\nfile_share_name: <share>\n", "is a placeholder"},
+      {"type: azure_file\naccount_name: a\nfile_share_name: <share>\n", "replace the placeholder"},
       {"type: azure_file\naccount_name: a\nfile_share_name: f\nendpoint: [a]\n",
        "endpoint: expected text, got a list"},
       {"type: azure_file\naccount_name: a\nfile_share_name: f\ncredentials: {sas_token: [a]}\n",

@@ -79,7 +79,7 @@ TEST_CASE("a metric is not whole when its probe did not end well, or told of too
   CHECK(said("echo h2d_gb_per_s - 50; exit 3") == "h2d\nd2h: the benchmark ended with 3\n");
   CHECK(said(all, 1) == "h2dgpu0\nd2hgpu0\n");
   CHECK(said(all + "echo h2d_gb_per_s gpu1 50", 2) ==
-        "h2dgpu0\nd2hgpu0\nh2dgpu1\nd2h: the benchmark told of 1 of 2 devices\n");
+        "h2dgpu0\nd2hgpu0\nh2dgpu1\nd2h: the benchmark reported 1 of 2 devices\n");
 }
 
 TEST_CASE("a probe that fails says why where a number is missing") {
@@ -87,7 +87,7 @@ TEST_CASE("a probe that fails says why where a number is missing") {
                                     scripted("exit 0", {"stream_mb_per_s"}),
                                     scripted("kill -SEGV $$", {"cpu_gemm_gflops"})});
   CHECK(sample(figures, "fio_read_mb_per_s").error == "the benchmark ended with 3: no room");
-  CHECK(sample(figures, "stream_mb_per_s").error == "the benchmark said nothing of it");
+  CHECK(sample(figures, "stream_mb_per_s").error == "the benchmark reported nothing for it");
   CHECK(sample(figures, "cpu_gemm_gflops").error == "the benchmark ended with 139");
 }
 

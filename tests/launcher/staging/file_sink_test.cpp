@@ -152,7 +152,7 @@ TEST_CASE("nothing is written through a link, wherever it came from") {
   CHECK(folder.read("job/outputs/zz") == "fine");
   const auto& problems = sink.problems();
   CHECK(std::any_of(problems.begin(), problems.end(), [](const std::string& problem) {
-    return problem.find("'outputs/sent' of node 0 is left out") != std::string::npos;
+    return problem.find("'outputs/sent' of node 0 is skipped") != std::string::npos;
   }));
 }
 

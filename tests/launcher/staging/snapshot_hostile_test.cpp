@@ -87,7 +87,7 @@ TEST_CASE("pipes are left out with a warning and do not stop the walk") {
   const Snapshot taken = snapshot_of(folder / "code", store);
   CHECK(paths_of(taken.tree) == Paths{"z"});
   REQUIRE(taken.warnings.size() == 1);
-  CHECK_THAT(taken.warnings[0], ContainsSubstring("pipe' is left out"));
+  CHECK_THAT(taken.warnings[0], ContainsSubstring("pipe' is skipped"));
 }
 
 TEST_CASE("many warnings are counted, not printed") {

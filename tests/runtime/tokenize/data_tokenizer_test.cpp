@@ -267,7 +267,7 @@ TEST_CASE("a tokenizer file of another tool is read, or refused with what it ask
   refused("/model/ignore_merges", true, "ignore_merges");
   refused("/model/merges/0", "a", "merges");
   refused("/model/merges/0", "nothing like", "merges");
-  refused("/model/vocab/!", 7, "stands twice");
+  refused("/model/vocab/!", 7, "is a duplicate");
   refused("/model/vocab/!", 70000, "vocab");
   refused("/added_tokens/0/content", "</s>", "--end-of-document");
   CHECK_FALSE(read(good, "</s>"));

@@ -209,7 +209,7 @@ TEST_CASE("starts that cannot go well are refused in a sentence that names the t
              ContainsSubstring("--width is 32, the checkpoint was made with 16"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.seed = 2; }), ContainsSubstring("--seed is 2"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.batch = 16; }), ContainsSubstring("--batch is 16"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.leaves = 4; }), ContainsSubstring("8 leaves"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.leaves = 4; }), ContainsSubstring("8 accumulation chunks"));
   CHECK_THAT(
       complaint([&](TrainOptions& o) { o.data = {std::string(MUSTER_SOURCE_DIR) + "/runtime"}; }),
       ContainsSubstring("the text is not the one"));
@@ -296,7 +296,7 @@ TEST_CASE("batches that cannot be cut for the ranks are refused") {
                     ContainsSubstring("--batch: 12 sequences cannot feed 13 ranks"));
   options.deterministic = true;
   options.leaves = 4;
-  CHECK_THROWS_WITH(make_batch_plan(options, 5), ContainsSubstring("4 leaves cannot feed 5 ranks"));
+  CHECK_THROWS_WITH(make_batch_plan(options, 5), ContainsSubstring("4 chunks cannot feed 5 ranks"));
   options.leaves = 8;
   CHECK_THROWS_WITH(make_batch_plan(options, 5), ContainsSubstring("use a multiple of 8"));
   options.leaves = 0;

@@ -59,7 +59,7 @@ TEST_CASE("the earliest is named with its margin when it overlaps no other") {
   REQUIRE(found.is_named);
   CHECK(ranks(found) == std::vector<std::int64_t>{3});
   CHECK(attribution_sentence(found) ==
-        "rank 3 on h04 exited with code 1 200 ms (±0.6 ms) before any other; 2 followed");
+        "rank 3 on h04 exited with code 1 200 ms (±0.6 ms) before any other; 2 failed afterwards");
 }
 
 TEST_CASE("of those that overlap all are listed and none is named") {
@@ -70,7 +70,7 @@ TEST_CASE("of those that overlap all are listed and none is named") {
   CHECK(attribution_sentence(found) ==
         "first failure unknown, one of: rank 9 on h10 and rank 3 on h04: rank 9 exited with code "
         "1; rank 3 "
-        "exited with code 1; 1 followed");
+        "exited with code 1; 1 failed afterwards");
   const FirstFailure form = journal_form(found);
   CHECK_FALSE(form.rank);
   CHECK_FALSE(form.node);
@@ -89,7 +89,7 @@ TEST_CASE("an error of a peer is not named, though it overlaps; then the evidenc
   REQUIRE(found.is_named);
   CHECK(ranks(found) == std::vector<std::int64_t>{3});
   CHECK_FALSE(found.margin);
-  CHECK(attribution_sentence(found) == "rank 3 on h04 exited with code 1; 1 followed");
+  CHECK(attribution_sentence(found) == "rank 3 on h04 exited with code 1; 1 failed afterwards");
 }
 
 TEST_CASE("a sudden end cannot be the cause of an error of a peer that came before it") {
@@ -174,7 +174,7 @@ TEST_CASE("a node that was lost is told from when it was last heard") {
   CHECK(cause.failure_class == FailureClass::infra);
   CHECK(cause.first_node == NodeId{"h02"});
   CHECK_FALSE(cause.first_rank);
-  CHECK(cause.sentence == "h02 was lost 1000 ms (±4.0 ms) before any other; 1 followed");
+  CHECK(cause.sentence == "h02 was lost 1000 ms (±4.0 ms) before any other; 1 failed afterwards");
 }
 
 TEST_CASE("a node that came back without its ranks is told by what became of it") {
@@ -242,7 +242,7 @@ TEST_CASE("a rank that had said what went wrong and was stopped on its way out i
   bench.obey();
   const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
   CHECK(cause.first_rank == RankId{1});
-  CHECK(cause.sentence == "rank 1 on h02 was ending when it was stopped; 1 followed");
+  CHECK(cause.sentence == "rank 1 on h02 was ending when it was stopped; 1 failed afterwards");
   CHECK(cause.status.code == 4);
   CHECK(cause.last_lines == stopped.last_lines);
 }

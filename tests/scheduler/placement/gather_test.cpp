@@ -367,7 +367,7 @@ TEST_CASE("the same vain tries are told once, with their number") {
     return n;
   };
   CHECK(times("given up before it started") == 1);
-  CHECK(times("placed on") == 1);
+  CHECK(times("allocated") == 1);
   CHECK_THAT(told, ContainsSubstring("and so on, " + std::to_string(tries) + " tries in "));
   CHECK_THAT(bench.last<JobEnded>()->reason,
              ContainsSubstring("and " + std::to_string(tries) + " tries: "));

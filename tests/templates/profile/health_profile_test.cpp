@@ -354,7 +354,7 @@ TEST_CASE("a shipped profile is chosen by SKU, else by GPUs and what tells the m
         "no health profile is shipped for 3 x 'Tesla T4'");
   CHECK(chosen({"unknown", "Tesla T4", 1, {}, of_azure, ""}) == "NC4as_T4_v3");
   CHECK_THAT(chosen({.sku = "HB120rs_v4"}), ContainsSubstring("did you mean 'HB120rs_v"));
-  CHECK_THAT(chosen({}), ContainsSubstring("neither SKU nor GPUs are known"));
+  CHECK_THAT(chosen({}), ContainsSubstring("no health profile matches this host"));
 }
 
 TEST_CASE("a node of another maker is no rented size, whatever its GPUs") {

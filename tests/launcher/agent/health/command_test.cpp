@@ -76,13 +76,13 @@ TEST_CASE("a free node is looked at as asked") {
   CHECK(has(words, "--idle"));
   CHECK(has(words, "--check=ib.*"));
   CHECK(has(words, "--check=--root"));  // no option of its own
-  CHECK_FALSE(has(words, "--beside-ranks"));
+  CHECK_FALSE(has(words, "--during-job"));
   CHECK_FALSE(has(words, "--profile=-"));
 }
 
 TEST_CASE("beside ranks neither the phase nor the word of a person counts") {
   const Words words = health_run_arguments(a_look(), true, "/run/state");
-  CHECK(has(words, "--beside-ranks"));
+  CHECK(has(words, "--during-job"));
   CHECK_FALSE(has(words, "--idle"));
   CHECK_FALSE(has(words, "--phase=qualification"));
 }
@@ -92,7 +92,7 @@ TEST_CASE("a profile comes by standard input and stands alone") {
   look.profile = "profile: secret-site\n";
   const Words words = health_run_arguments(look, false, "s");
   CHECK(has(words, "--profile=-"));
-  CHECK(has(words, "--profile-alone"));
+  CHECK(has(words, "--no-base-profile"));
   for (const std::string& word : words) CHECK(word.find("secret") == word.npos);
 }
 
@@ -102,12 +102,12 @@ TEST_CASE(
   measure.words = {"--only", "cpu"};
   measure.profile = "profile: secret-site\n";
   const Words words = benchmark_arguments(measure, "/run/state");
-  CHECK(Words(words.begin(), words.begin() + 2) == Words{"health", "active"});
+  CHECK(Words(words.begin(), words.begin() + 2) == Words{"health", "benchmark"});
   CHECK(Words(words.end() - 2, words.end()) == Words{"--only", "cpu"});
   CHECK(has(words, "--output=json"));
   CHECK(has(words, "--state=/run/state"));
   CHECK(has(words, "--profile=-"));
-  CHECK(has(words, "--profile-alone"));
+  CHECK(has(words, "--no-base-profile"));
   for (const std::string& word : words) CHECK(word.find("secret") == word.npos);
 }
 

@@ -248,7 +248,7 @@ TEST_CASE("a gate that was to measure is not passed by an agent that does not kn
   const auto failures = failures_told_by(submitted, false);
   REQUIRE(failures.size() == 1);
   CHECK(failures[0].check == "perf.cpu");
-  CHECK(failures[0].message.find("older muster") != std::string::npos);
+  CHECK(failures[0].message.find("outdated") != std::string::npos);
   CHECK(failures_told_by(submitted, true).empty());
   submitted.target.health->required.clear();
   CHECK(failures_told_by(submitted, false).empty());

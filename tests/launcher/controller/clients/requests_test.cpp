@@ -167,7 +167,7 @@ TEST_CASE("what has ended is not canceled, what has not is not resumed, what is 
   for (const ToController& about_nobody :
        {ToController(Cancel{{"unknown"}, {}}), ToController(Resume{{"unknown"}, {}})}) {
     const auto refused = ask_for<Refused>(served, about_nobody);
-    CHECK_THAT(refused.message, ContainsSubstring("there is no job called unknown"));
+    CHECK_THAT(refused.message, ContainsSubstring("job unknown not found"));
     CHECK(refused.exit_code == 1);
   }
   CHECK(ask_for<Accepted>(served, Resume{{"j"}, {}}).job.value == "j");

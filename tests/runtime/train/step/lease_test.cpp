@@ -50,7 +50,7 @@ TEST_CASE("no checkpoint is committed after the end of the lease") {
   CHECK(lease_is_over());
   const auto late = commit();
   REQUIRE_FALSE(late);
-  CHECK_THAT(late.reason(), ContainsSubstring("the lease of this process is over"));
+  CHECK_THAT(late.reason(), ContainsSubstring("the lease of this process has expired"));
   held.lease.grant(boot_time() + std::chrono::hours{1});
   CHECK_FALSE(lease_is_over());
   const auto in_time = commit();  // there is no checkpoint, and that is told
