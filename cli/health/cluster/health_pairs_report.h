@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "cli/health/cluster/pairs_plan.h"
-#include "cli/health/health_report.h"
+#include "cli/health/result.h"
 #include "cli/terminal/document.h"
 #include "health/fault_isolation/measure.h"
 

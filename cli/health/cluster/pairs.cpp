@@ -266,19 +266,13 @@ PairsResult measured(const std::vector<PairNode>& nodes, const SearchSettings& s
 
 int tell(const PairsResult& result, const HealthPairsOptions& options,
          const CommonOptions& common) {
-  std::vector<FindingReport> for_monitors = pairs_reports(result);
-  for (FindingReport& report : for_monitors) {
-    const bool has_both = !report.host.empty() && !report.device.empty();
-    report.device = report.host + (has_both ? " " : "") + report.device;
-  }
-  HealthForms forms{result.at, std::move(for_monitors),
-                    [&](const HealthTextForm& form) { return pairs_text(result, form); },
-                    [&] { return report_lines(pairs_reports(result)); },
-                    [&] { return pairs_document(result); }};
-  forms.when_named = MonitorCode::warning;  // it drains nothing
-  const int written = write_prometheus_file(options.prometheus_file, forms, common);
-  const int code = tell_health(forms, pairs_exit(result), options.all, common);
-  return written != 0 ? written : code;
+  HealthResult told{result.at, pairs_exit(result), {HostHealth{}}};
+  told.hosts.front().findings = pairs_reports(result);
+  told.monitor_hosts = MonitorHosts::in_device;
+  told.when_named = MonitorCode::warning;  // it drains nothing
+  told.text = [&](const HealthTextForm& form) { return pairs_text(result, form); };
+  told.document = [&] { return pairs_document(result); };
+  return give_health(told, options.all, options.prometheus_file, common);
 }
 
 }  // namespace
