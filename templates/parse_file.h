@@ -1,7 +1,7 @@
 // Reads a job file: YAML text in, a JobSpec and everything there is to say about it out. Pure:
 // files named by the job are seen through a FileView that the caller supplies; no clock, no
 // environment, no randomness. Never throws on any input; time and memory are bounded
-// (yaml_reader.h).
+// (templates/yaml/reader.h).
 //
 // The dialect is documented in docs; one file has one meaning here and in Azure ML.
 #pragma once

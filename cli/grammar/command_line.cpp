@@ -179,6 +179,11 @@ void Arguments::ignored(const std::string& names, const std::string& help) {
       ->group("Ignored options");
 }
 
+void Arguments::ignored_flag(const std::string& names, const std::string& help) {
+  const auto ignore = [](std::int64_t) {};
+  app_->add_flag_function(names, ignore, help + " (ignored)")->group("Ignored options");
+}
+
 void Arguments::argument(const std::string& name, std::string& value, const std::string& help) {
   app_->add_option(name, value, help)->type_name("")->required();
 }

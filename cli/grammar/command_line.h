@@ -58,8 +58,10 @@ class Arguments {
   void settings(std::vector<std::string>& values, const std::string& help, bool any_number = false);
   void choice(const std::string& names, std::string& value, const std::vector<std::string>& words,
               const std::string& help);
-  // Accepted for hands that know other tools; a note says that nothing comes of it.
+  // Accepted for hands that know other tools or earlier versions; a note says that it has no
+  // effect.
   void ignored(const std::string& names, const std::string& help);
+  void ignored_flag(const std::string& names, const std::string& help);
 
   void argument(const std::string& name, std::string& value, const std::string& help);
   void optional_argument(const std::string& name, std::string& value, const std::string& help);

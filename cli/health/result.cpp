@@ -303,7 +303,7 @@ std::string verdict_lines(const HostHealth& host) {
     text += "to make it drain: `" + verdict.would_drain.front().check +
             ": {mode: enforce}` under `checks:` of " +
             (host.profile ? "a profile over " + *host.profile : "a profile") +
-            " (README, \"Health checks\")\n";
+            " (docs/health.md)\n";
   }
   if (!verdict.unclear.empty()) {
     text += "required check did not pass: " + names_of(verdict.unclear) + "\n";

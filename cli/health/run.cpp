@@ -19,7 +19,7 @@ namespace muster {
 namespace {
 
 // As many samples as a profile may ask for within a person's patience.
-constexpr int looks_most = 5;
+constexpr int host_looks_most = 5;
 
 LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
   return {complain(sentence, code, common)};
@@ -148,7 +148,7 @@ int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   auto prepared = prepare_look(options, wanted, common);
   if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
   const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : looks_most);
+  look_until_sure(*ready.look, options.quick ? 1 : host_looks_most);
   const int kept = keep_results(ready, options, common);
   const HealthResult result = result_of(*ready.look);
   tell_hung(result.hosts.front(), common);

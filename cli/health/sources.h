@@ -2,8 +2,8 @@
 // root. The helper that can be killed does the reading; what did not answer is remembered. One
 // thread; blocks until a read is over, which its limits bound.
 //
-// A recorded root holds the files as they were read (read_files.h) and in .probes/nvml the answers
-// of the driver's library (gpu/readings.h), which is then not asked.
+// A recorded root holds the files as they were read (health/read/files.h), and in .probes/nvml the
+// answers of the driver's library (health/model/gpu_readings.h), which is then not asked.
 #pragma once
 
 #include <optional>

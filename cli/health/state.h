@@ -53,7 +53,7 @@ std::string encode_health_state(const HealthState& state);
 Result<HealthState> decode_health_state(std::string_view text);
 
 // What `muster health fabric` remembers from one run to the next: error counters to compare with,
-// and how often what failed where. One file of JSON, kept as health_state.h says.
+// and how often what failed where. One file of JSON, kept as state.h says.
 //
 //   {"version": 1, "counts": FabricCounts, "hosts": {HOST: Streaks}}
 

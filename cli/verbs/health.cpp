@@ -117,7 +117,7 @@ void add_learn_and_record(CommandLine& line) {
     of.option("--name", options->name, "Of the profile, default learned-HOST");
     of.option("-o,--output", options->file, "Write this file instead of printing");
     of.folder("--root", *root, root_help);
-    of.flag("--measure", options->measure, "Floors too: load this idle host for some minutes");
+    of.flag("--measure", options->measure, "Minimums too: load this idle host for some minutes");
     of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
     of.flag("--force", options->force, "With --measure: although the host is not idle");
     return [options, root](const CommonOptions& common) {
@@ -146,13 +146,13 @@ void add_active(CommandLine& line) {
       "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
       "(perftest), gpu-host, gpu-memory, gpu-peer (nvbandwidth), gpu-nccl, gpu-nccl-loop\n"
       "(all_reduce_perf of nccl-tests), dcgm (dcgmi diag). Where a tool is not installed its\n"
-      "figure is unknown, and the package is named. Without --only those that the profile has\n"
-      "a floor for; cpu-sdc and dcgm where it names perf.sdc, perf.dcgm in `checks` or\n"
+      "metric is unknown, and the package is named. Without --only those that the profile has\n"
+      "a minimum for; cpu-sdc and dcgm where it names perf.sdc, perf.dcgm in `checks` or\n"
       "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`; `perf.sdc: {time_min: 60}`:\n"
       "processors for so long, else 20 s). How long that takes is said beforehand; each is\n"
       "killed at its limit. A host with ranks, processes on its GPUs or busy processors is\n"
-      "refused with exit code 3. Otherwise exit codes as of `muster health`, which goes on\n"
-      "telling of what failed until it passed three times.\n"
+      "refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
+      "continues to report what failed until it passed three times.\n"
       "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
       "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
       "and profile on each metric is also compared with the median of all: 5 % below it fails, of\n"
@@ -214,12 +214,9 @@ void add_pairs(CommandLine& line) {
   texts.monitor_outputs = true;
   texts.footer =
       "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
-      "with the perftest tools where the nodes have it, else over TCP. Where the profile has a\n"
-      "floor two_node_allreduce_gb_per_s, or with --nccl, all-reduces over the GPUs of both nodes\n"
-      "find the slow node, where all have GPUs and muster-gpu-probe with one NCCL; its InfiniBand\n"
-      "devices are told apart rail by rail. Who is slow with several partners is named, with the\n"
-      "measurements. One fault takes three rounds of --time (for each rail; with NCCL and half a\n"
-      "minute), whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
+      "with the perftest tools where the nodes have it, else over TCP. Who is slow with several\n"
+      "partners is named, with the measurements. One fault takes three rounds of --time for each\n"
+      "rail, whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
       "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
       "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this "
       "host.\n"
@@ -228,7 +225,7 @@ void add_pairs(CommandLine& line) {
       "Exit codes:\n"
       "  0    no pair is slower than the others or than the profile's minimum\n"
       "  1    a node, rail, path or leaf is named\n"
-      "  3    unclear: a node is not idle, too few take part, or the network is not quiet";
+      "  3    unknown: a node is not idle, too few take part, or the network is not quiet";
   line.verb_of(health_group, texts, [](Arguments& of) {
     auto options = std::make_shared<HealthPairsOptions>();
     of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
@@ -241,9 +238,8 @@ void add_pairs(CommandLine& line) {
     of.repeated("--hca", options->hcas,
                 "By which port of this host the fabric is queried, as mlx5_0:1 (repeat for more)");
     of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
-    of.flag("--nccl", options->nccl,
-            "All GPUs of both nodes, though the profile has no minimum for it");
-    of.flag("--no-nccl", options->no_nccl, "Skip GPUs, although the profile has such a minimum");
+    of.ignored_flag("--nccl", "All-reduces over the GPUs of both nodes");
+    of.ignored_flag("--no-nccl", "No all-reduces");
     of.option("--port", options->port, "The first of the ports that are used (default 18700)");
     of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
     of.flag("--force", options->force, "Also measure hosts that are busy without a job");

@@ -31,7 +31,7 @@ struct RunOptions {
   bool detach = false;
   bool accept_unresolved = false;
   std::string save_as;  // the spec as queued, as YAML
-  std::string profile;  // see launch_profile_option.h
+  std::string profile;  // see cli/job/launch_report.h
 };
 int run_job(const RunOptions& options, const CommonOptions& common);
 int submit_only(const RunOptions& options, const CommonOptions& common);

@@ -22,7 +22,7 @@ struct FabricToolOptions {
   std::vector<std::string> places{"/usr/sbin/", "/sbin/"};
 };
 
-// `said` as fabric_readers.h wants it; is_missing: the tool is not installed.
+// `said` as readers.h wants it; is_missing: the tool is not installed.
 struct FabricToolAnswer {
   FileReading said;
   std::chrono::milliseconds took{0};

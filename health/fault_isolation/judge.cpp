@@ -167,7 +167,7 @@ void exclude_leaves(Cases& cases, const Tests& tests) {
 // The fleet is measured here: later rounds hold too many suspects for a median.
 void judge_spread(Cases& cases, const Tests& tests) {
   cases.over_all_rails = Baseline(values_of(tests, 1, {PairPurpose::spread, PairPurpose::confirm}),
-                                  cases.settings.pair_floor, cases.settings.limits);
+                                  cases.settings.floor, cases.settings.limits);
   exclude_leaves(cases, tests);
   if (cases.is_over) return;
   for (const PlannedTest& planned : tests) {
@@ -190,7 +190,7 @@ void judge_confirm(Cases& cases, const Tests& tests) {
   // Nothing to match below any leaf: the first pairs across are the fleet.
   if (cases.over_all_rails.median(0) == 0) {
     cases.over_all_rails = Baseline(values_of(tests, 1, {PairPurpose::confirm}),
-                                    cases.settings.pair_floor, cases.settings.limits);
+                                    cases.settings.floor, cases.settings.limits);
   }
   for (const PlannedTest& planned : tests) {
     if (planned.purpose != PairPurpose::confirm) continue;
@@ -213,7 +213,7 @@ void judge_across(Cases& cases, const Tests& tests) {
       tests, [](const PlannedTest& planned) { return planned.purpose == PairPurpose::across; });
   if (!has_any) return;
   cases.across = Baseline(values_of(tests, cases.rails, {PairPurpose::across}),
-                          cases.settings.rail_floor, cases.settings.limits);
+                          cases.settings.floor, cases.settings.limits);
   for (const PlannedTest& planned : tests) {
     if (planned.purpose != PairPurpose::across) continue;
     const PairReading reading = reading_of(cases, planned, cases.across);
@@ -253,7 +253,7 @@ void judge_split(Cases& cases, const Tests& tests) {
     for (const auto& of_rail : values) all.insert(all.end(), of_rail.begin(), of_rail.end());
     values.assign(cases.rails, all);
   }
-  const Baseline baseline(std::move(values), cases.settings.rail_floor, cases.settings.limits);
+  const Baseline baseline(std::move(values), cases.settings.floor, cases.settings.limits);
   for (std::size_t first = 0; first < tests.size(); ++first) {
     const PairTest& test = tests[first].test;
     if (tests[first].purpose != PairPurpose::split || test.rail != 0) continue;

@@ -11,14 +11,6 @@ namespace muster {
 namespace {
 
 constexpr double bits_of_a_byte = 8;
-struct PairProbe {
-  const char* name;
-  const char* metric;
-  double units_per_gb_per_s;  // of the metric
-};
-constexpr PairProbe tcp_probe{"tcp", "tcp_gbps", bits_of_a_byte};
-constexpr PairProbe verbs_probe{"ib-pair", "ib_write_bw_host_gbps", bits_of_a_byte};
-constexpr PairProbe nccl_probe{"gpu-nccl-pair", "two_node_allreduce_gb_per_s", 1};
 // A bandwidth and a latency of each HCA, on ports of their own.
 constexpr int ports_of_an_hca = 2;
 // Half of what makes a pair a slow one.
@@ -26,10 +18,8 @@ constexpr double waited_pct_max = 2.5;
 // More would repeat themselves: what is wrong with one node is wrong with each of its tests.
 constexpr std::size_t failures_told_max = 64;
 
-// One rail says nothing of GPUs; where rails have no names, all that is measured is the whole node.
-const PairProbe& probe_of(const PairTest& test, const PairMeasureOptions& options) {
-  if (options.has_nccl && !(test.rail && options.has_verbs)) return nccl_probe;
-  return options.has_verbs ? verbs_probe : tcp_probe;
+const char* metric_of(const PairMeasureOptions& options) {
+  return options.has_verbs ? "ib_write_bw_host_gbps" : "tcp_gbps";
 }
 
 std::vector<std::string> hcas_of(const PairTest& test, const PairNode& node) {
@@ -69,18 +59,16 @@ std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
 
 PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& nodes, int port,
                          const PairMeasureOptions& options) {
-  const PairProbe& kind = probe_of(test, options);
-  const bool names_hcas = &kind == &verbs_probe;
   PlannedProbe probe;
-  probe.spec = find_probe(kind.name);
+  probe.spec = find_probe(options.has_verbs ? "ib-pair" : "tcp");
   const std::vector<std::string> of_a = hcas_of(test, nodes[test.a]);
   const std::vector<std::string> of_b = hcas_of(test, nodes[test.b]);
   const auto words = [&](const std::vector<std::string>& hcas) {
     std::vector<std::string> all{std::string(probe.spec->name)};
-    if (names_hcas) all.insert(all.end(), hcas.begin(), hcas.end());
+    if (options.has_verbs) all.insert(all.end(), hcas.begin(), hcas.end());
     return all;
   };
-  const int times = names_hcas ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
+  const int times = options.has_verbs ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
   const std::vector<std::string> seconds{"--seconds", std::to_string(options.time.count())};
   PairCommands commands;
   commands.serve.node = nodes[test.a].name;
@@ -89,8 +77,8 @@ PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& node
   commands.connect.node = nodes[test.b].name;
   probe.words = words(of_b);
   commands.connect.words = connecting_words(probe, host_of(nodes[test.a].name, options), port);
-  // Of the others they are how long it waits for its partner.
-  if (names_hcas) {
+  // Of TCP they are how long it waits for its partner.
+  if (options.has_verbs) {
     commands.serve.words.insert(commands.serve.words.end(), seconds.begin(), seconds.end());
   }
   commands.connect.words.insert(commands.connect.words.end(), seconds.begin(), seconds.end());
@@ -103,17 +91,16 @@ PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& node
 
 PairResult result_of(const PairTest& test, const std::vector<PairNode>& nodes,
                      const NodeOutput& connecting, const PairMeasureOptions& options) {
-  const PairProbe& kind = probe_of(test, options);
-  const std::size_t wanted = &kind == &verbs_probe ? hcas_of(test, nodes[test.b]).size() : 1;
+  const std::size_t wanted = options.has_verbs ? hcas_of(test, nodes[test.b]).size() : 1;
   PairResult result{test, std::nullopt};
   std::size_t told = 0;
   std::optional<double> slowest;
   for (const PerformanceSample& sample : read_probe_output(connecting.lines).samples) {
-    if (sample.metric != kind.metric || !sample.value) continue;
+    if (sample.metric != metric_of(options) || !sample.value) continue;
     ++told;
     slowest = slowest ? std::min(*slowest, *sample.value) : *sample.value;
   }
-  if (slowest && told >= wanted) result.gb_per_s = *slowest / kind.units_per_gb_per_s;
+  if (slowest && told >= wanted) result.gb_per_s = *slowest / bits_of_a_byte;
   return result;
 }
 
@@ -201,9 +188,8 @@ PairsMeasured measure_pairs(FaultSearch& search, const std::vector<PairNode>& no
       if (!counts(result.test, serving, connecting, nodes, search, measured)) continue;
       if (!was_free(result, fastest, serving, connecting, nodes, search, measured)) continue;
       if (!result.gb_per_s && measured.complaints.size() < failures_told_max) {
-        measured.complaints.push_back(
-            name_of(result.test, nodes) + ": " +
-            why_none(serving, connecting, probe_of(result.test, options).metric));
+        measured.complaints.push_back(name_of(result.test, nodes) + ": " +
+                                      why_none(serving, connecting, metric_of(options)));
       }
       search.add(result);
     }

@@ -1,6 +1,5 @@
 // Measures the pairs of a search with the probes of two nodes, round by round, until it is
-// done: over all GPUs with NCCL and then rail by rail, or over InfiniBand alone, or over TCP. One
-// thread; blocks while it runs.
+// done: over InfiniBand or over TCP. One thread; blocks while it runs.
 #pragma once
 
 #include <chrono>
@@ -38,9 +37,8 @@ class RunOnNode {
 };
 
 struct PairMeasureOptions {
-  bool has_verbs = false;                    // rails are HCAs; else TCP, which knows no rails
-  bool has_nccl = false;                     // tests of no rail are all-reduces of both nodes' GPUs
-  std::map<std::string, std::string> hosts;  // to connect to, by node; usually its name
+  bool has_verbs = false;                       // rails are HCAs; else TCP, which knows no rails
+  std::map<std::string, std::string> hosts;     // to connect to, by node; usually its name
   std::map<std::string, std::string> machines;  // by node: those of one share its ports
   int first_port = 18700;                       // free on all nodes, with some hundred after it
   std::chrono::seconds time{10};                // of a measurement
@@ -56,8 +54,7 @@ struct PairCommands {
 PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& nodes, int port,
                          const PairMeasureOptions& options);
 
-// Of the connecting end's lines: bus bandwidth of an all-reduce, or of several HCAs the slowest.
-// Nothing: one of them said nothing.
+// Of the connecting end's lines; of several HCAs the slowest. Nothing: one of them said nothing.
 PairResult result_of(const PairTest& test, const std::vector<PairNode>& nodes,
                      const NodeOutput& connecting, const PairMeasureOptions& options);
 

@@ -23,8 +23,7 @@ struct PairNode {
   std::vector<std::string> rails;  // HCAs, in the same order on every node: "mlx5_0"
 };
 
-// Both ways at once. Without a rail: over all of them (perf.nccl_pair, or the slowest
-// perf.ib_pair); with one: perf.ib_pair on it.
+// Both ways at once. Without a rail: over all of them, the slowest counts.
 struct PairTest {
   NodeIndex a = 0;
   NodeIndex b = 0;
@@ -63,9 +62,8 @@ struct SearchLimits {
 };
 
 struct SearchSettings {
-  std::uint64_t seed = 0;            // new for each run and logged: two bad nodes shall part
-  std::optional<double> pair_floor;  // GB/s over all rails
-  std::optional<double> rail_floor;  // GB/s of one rail
+  std::uint64_t seed = 0;       // new for each run and logged: two bad nodes shall part
+  std::optional<double> floor;  // GB/s, of a rail or of the slowest of all
   SearchLimits limits;
 };
 

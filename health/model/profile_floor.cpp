@@ -17,7 +17,6 @@ constexpr std::array table{
     PerformanceMetric{"allreduce4_gb_per_s", "perf.nccl_node", "GB/s"},
     PerformanceMetric{"allreduce8_gb_per_s", "perf.nccl_node", "GB/s"},
     PerformanceMetric{"ib_loop_allreduce_gb_per_s", "perf.nccl_loop", "GB/s"},
-    PerformanceMetric{"two_node_allreduce_gb_per_s", "perf.nccl_pair", "GB/s"},
     PerformanceMetric{"ib_write_bw_gbps", "perf.ib_loop", "Gb/s"},  // GPU memory
     PerformanceMetric{"ib_write_bw_host_gbps", "perf.ib_pair", "Gb/s"},
     PerformanceMetric{"ib_latency_p99_us", "perf.ib_pair", "us", true},

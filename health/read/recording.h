@@ -10,7 +10,7 @@
 namespace muster {
 
 // Below `root`, an empty directory. Links are written last, so that no file is written through one.
-// What no file can be, such as a read that failed, goes to `.probes` (read_files.h). Missing files
+// What no file can be, such as a read that failed, goes to `.probes` (files.h). Missing files
 // stay missing. An Error: what could not be written.
 Status write_files(const SourceFiles& files, const std::string& root);
 

@@ -1,7 +1,7 @@
 // Journal records and job specs as JSON text. Text that is not UTF-8 is replaced, never refused;
 // reading never throws. A record of an unknown kind or with an unknown field is an Error: absent
 // fields read as their defaults, but nothing that was written is dropped. A field that goes out of
-// use is therefore removed from older journals by a migration (store_schema.cpp).
+// use is therefore removed from older journals by a migration (store/schema.cpp).
 #pragma once
 
 #include <map>

@@ -50,8 +50,7 @@ std::string heading(const EstimateQuestion& question) {
       layout.ranks, static_cast<unsigned long long>(nodes_of(layout)), where.c_str(),
       static_cast<unsigned long long>(plan.micro_batch),
       static_cast<unsigned long long>(plan.batch),
-      static_cast<unsigned long long>(plan.most_sequences(layout.ranks)),
-      rounds ? "bf16" : "fp32");
+      static_cast<unsigned long long>(plan.most_sequences(layout.ranks)), rounds ? "bf16" : "fp32");
   for (const std::string& remark : sharing_remarks(question.options, layout.ranks)) {
     text += remark + "\n";
   }
@@ -75,7 +74,7 @@ std::string stage_table(const Estimate& estimate) {
                     in_gib(memory.optimizer), in_gib(memory.activations), in_gib(memory.buffers),
                     in_gib(memory.program), in_gib(memory.snapshot),
                     in_gib(device_bytes(memory, estimate.question.layout.kind))});
-    if (stage.fits) rows.back().push_back(*stage.fits ? "yes" : "no");
+    if (estimate.question.limit && stage.fits) rows.back().push_back(*stage.fits ? "yes" : "no");
   }
   std::vector<std::size_t> widths(rows[0].size());
   for (const auto& row : rows) {

@@ -1,11 +1,11 @@
 // Buckets: what of the flat space is sent at one time.
 //
-// A bucket is a run of whole blocks of the model (block_store.h), large enough that a transfer is
-// worth its start; what is too large for one transfer goes in several. Buckets have nothing to do
-// with who owns what: ownership is contiguous in the flat space, so that a checkpoint fits any
-// number of ranks without conversion. The price is that a bucket has one or two owners, whose links
-// carry all of it while those of the others idle; in exchange a rank's own layers need no gathering
-// at all. Pure.
+// A bucket is a run of whole blocks of the model (gpt_parameters.h), large enough that a
+// transfer is worth its start; what is too large for one transfer goes in several. Buckets have
+// nothing to do with who owns what: ownership is contiguous in the flat space, so that a checkpoint
+// fits any number of ranks without conversion. The price is that a bucket has one or two owners,
+// whose links carry all of it while those of the others idle; in exchange a rank's own layers need
+// no gathering at all. Pure.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// apply_job.cpp
+// apply.cpp
 void apply_one(State& state, Time at, const JobSubmitted& record);
 void apply_one(State& state, Time at, const CancelRequested& record);
 void apply_one(State& state, Time at, const ResumeRequested& record);
@@ -14,7 +14,7 @@ void apply_one(State& state, Time at, const JobWaits& record);
 void apply_one(State& state, Time at, const RetryScheduled& record);
 void apply_one(State& state, Time at, const JobEnded& record);
 
-// apply_node.cpp
+// node.cpp
 void apply_one(State& state, Time at, const NodeDrainSet& record);
 void apply_one(State& state, Time at, const LinkUp& record);
 void apply_one(State& state, Time at, const LinkDown& record);
@@ -27,12 +27,12 @@ void apply_one(State& state, Time at, const NodeFaultsSeen& record);
 void apply_one(State& state, Time at, const NodeFaulted& record);
 void apply_one(State& state, Time at, const NodeFaultOver& record);
 
-// apply_remedy.cpp: resets and reboots that muster carries out
+// node.cpp: resets and reboots that muster carries out
 void apply_one(State& state, Time at, const RemedyBegun& record);
 void apply_one(State& state, Time at, const RemedyEnded& record);
 void apply_one(State& state, Time at, const RemedyOver& record);
 
-// apply_placement.cpp: which nodes an attempt has, from its placement to its end
+// placement.cpp: which nodes an attempt has, from its placement to its end
 void apply_one(State& state, Time at, const AttemptPlaced& record);
 void apply_one(State& state, Time at, const NodeReplaced& record);
 void apply_one(State& state, Time at, const SpareDropped& record);
@@ -42,7 +42,7 @@ void apply_one(State& state, Time at, const HostsAsked& record);
 void apply_one(State& state, Time at, const AnswersAwaited& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 
-// apply_membership.cpp: how an elastic attempt grows and shrinks
+// membership.cpp: how an elastic attempt grows and shrinks
 void apply_one(State& state, Time at, const NodeTaken& record);
 void apply_one(State& state, Time at, const JoinBegun& record);
 void apply_one(State& state, Time at, const NodeReady& record);
@@ -51,7 +51,7 @@ void apply_one(State& state, Time at, const MembersTold& record);
 void apply_one(State& state, Time at, const NodeLeaves& record);
 void apply_one(State& state, Time at, const NodeReleased& record);
 
-// apply_attempt.cpp: the phases of an attempt
+// attempt.cpp: the phases of an attempt
 void apply_one(State& state, Time at, const StagingBegun& record);
 void apply_one(State& state, Time at, const PortsAsked& record);
 void apply_one(State& state, Time at, const LaunchBegun& record);
@@ -59,7 +59,7 @@ void apply_one(State& state, Time at, const StopBegun& record);
 void apply_one(State& state, Time at, const NodeFenced& record);
 void apply_one(State& state, Time at, const CollectionBegun& record);
 
-// apply_report.cpp: what agents say about an attempt
+// report.cpp: what agents say about an attempt
 void apply_one(State& state, Time at, const NodeChecked& record);
 void apply_one(State& state, Time at, const StagingSeen& record);
 void apply_one(State& state, Time at, const NodeStaged& record);

@@ -33,7 +33,7 @@ struct AttemptSummary {
 
 struct JobSummary {
   JobId job;
-  std::string state = "NotStarted";  // see job_state.h; Completed, Failed or Canceled at the end
+  std::string state = "NotStarted";  // see state/lookup.h; Completed, Failed or Canceled at the end
   std::string user;
   std::string target;
   std::optional<NodeRange> nodes;  // of an elastic job

@@ -1,5 +1,5 @@
 // What ended an attempt: which rank or node failed first, of which class the failure is, and the
-// sentence that says so. Evidence only; what follows from it is in restart_policy.h.
+// sentence that says so. Evidence only; what follows from it is in scheduler/restart/policy.h.
 #pragma once
 
 #include <string>

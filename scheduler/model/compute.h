@@ -67,7 +67,7 @@ struct ConnectSettings {
                 fan_out_patience, fan_out_set_aside, fan_out_silence)
 };
 
-// The site's commands, split into words, with placeholders in their arguments (remedy_command.h).
+// The site's commands, split into words, with placeholders in their arguments (remediation.h).
 // None: a person does it.
 struct RemedyCommands {
   std::vector<std::string> reset;             // run on the node, for the device or all of it

@@ -1,6 +1,6 @@
 // Resets and reboots that muster carries out itself, where the target has commands for them: on a
 // node that is idle and drained for a fault that asks for it, each step once, few nodes at a time.
-// A node that a person drained is left alone. What is called for: remedies.h.
+// A node that a person drained is left alone. What is called for: scheduler/state/remediation.h.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // Order matters: what names a cause comes before what is often its echo. Texts are literal parts of
 // the tools' own messages; each row has a sample in tests/policy/samples that no other row fits.
 //
-// `stop` of a built-in rule holds only until the attempt has made progress (restart_policy.cpp): a
+// `stop` of a built-in rule holds only until the attempt has made progress (policy.cpp): a
 // program that trained for an hour is not stopped for good on the word of a pattern, unless
 // it diverged.
 #include "scheduler/restart/built_in_rules.h"

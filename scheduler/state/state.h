@@ -309,7 +309,7 @@ struct Breaker {
 struct State {
   std::map<JobId, Job> jobs;
   std::map<NodeId, Node> nodes;
-  std::map<std::string, Breaker> breakers;  // by target, or "ib.phys@lab" (breaker_name.h)
+  std::map<std::string, Breaker> breakers;  // by target, or "ib.phys@lab" (lookup.h)
   std::vector<RemedyTaken> remedies;        // of the last weeks, the newest last
   std::int64_t next_order = 0;
 };

@@ -55,12 +55,12 @@ struct Turn {
 
 // The rules, by what a job is doing. Each adds what is to be done now, if anything.
 void take_turn(Turn& turn);                                            // decide.cpp
-void gather(Turn& turn, const Job& job, const Attempt& attempt);       // gather.cpp
-void mind_spares(Turn& turn, const Job& job, const Attempt& attempt);  // spares.cpp
+void gather(Turn& turn, const Job& job, const Attempt& attempt);       // allocate.cpp
+void mind_spares(Turn& turn, const Job& job, const Attempt& attempt);  // allocate.cpp
 void launch(Turn& turn, const Job& job, const Attempt& attempt);       // launch.cpp
 void stop(Turn& turn, const Job& job, const Attempt& attempt);         // stop.cpp
 void collect(Turn& turn, const Job& job, const Attempt& attempt);      // stop.cpp
-void grow(Turn& turn, const Job& job, const Attempt& attempt);         // growth.cpp
+void grow(Turn& turn, const Job& job, const Attempt& attempt);         // scale_up.cpp
 void serve_queue(Turn& turn);                                          // queue.cpp
 
 // Nodes that a job restarts on are given to nobody else, whoever is served first. Those that it

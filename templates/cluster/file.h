@@ -16,10 +16,10 @@
 //       unreachable: 30s              # silence after which a job is stopped
 //       ports: 20000-29999            # for MASTER_PORT
 //       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
-//       remedies: {}                  # commands that reset or reboot a node: remedy_keys.h
-//       connect: {}                   # limits on reaching the nodes, as connect_keys.h has them
+//       remedies: {}                  # commands that reset or reboot a node: remediation.h
+//       connect: {}                   # limits on reaching the nodes, as file.h has them
 //   policy:                           # of all jobs that are submitted with this file
-//     rules: []                       # after the job's own, as rule_list.h has them
+//     rules: []                       # after the job's own, as templates/settings/rules.h has them
 #pragma once
 
 #include <string>

@@ -24,6 +24,11 @@ constexpr std::size_t longest_pattern = 256;  // host paths and device names are
 constexpr std::int64_t most_kb = 1LL << 50;   // an exbibyte
 constexpr int most_samples = 100;             // later than a hundred, and it is never believed
 constexpr int longest_window_s = 30 * 24 * 3600;
+// What no benchmark measures any more. `muster health learn --measure` wrote most of them.
+constexpr const char* former_floors[] = {"gemm_fp32_gflops", "gemm_gflops", "hbm_read_mb_per_s",
+                                         "hbm_write_mb_per_s", "two_node_allreduce_gb_per_s"};
+constexpr std::string_view former_checks[] = {"perf.burn", "perf.gemm", "perf.nccl_pair"};
+constexpr const char* not_measured = "no benchmark measures it; it has no effect";
 
 std::optional<std::int64_t> whole(const Value& value, std::int64_t lowest, std::int64_t highest) {
   const auto number = value.number();
@@ -185,6 +190,10 @@ class ProfileReader {
                                    "a positive number");
       if (floor) profile_.floors[std::string(metric.name)] = *floor;
     }
+    for (const char* former : former_floors) {
+      const Value floor = map.take(former);
+      if (floor.present()) floor.warning(not_measured);
+    }
     map.finish();
   }
 
@@ -304,6 +313,9 @@ class ProfileReader {
       return may_be_pattern ? fits_pattern(name, known) : name == known;
     });
     if (is_known) return;
+    if (may_be_pattern && std::ranges::find(former_checks, name) != std::end(former_checks)) {
+      return where.warning(not_measured);
+    }
     where.findings().add(Severity::error, place, where.path(),
                          where.path() + ": there is no check " + quoted_text(name),
                          where.suggest(name, checks_));

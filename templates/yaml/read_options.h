@@ -25,7 +25,7 @@ enum class FileKind {
   environment,
   datastore,
   data_asset,
-  cluster,      // compute targets of a site (cluster_file.h), not a kind of Azure ML
+  cluster,      // compute targets of a site (templates/cluster/file.h), not a kind of Azure ML
   unsupported,  // a known Azure kind that muster does not offer
   unreadable,   // not YAML, or not a map; the findings say why
 };

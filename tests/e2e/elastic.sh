@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A job of one to three nodes: starts on the only one that is free, grows when others are given
-# back, though its controller is killed meanwhile, continues without a rank that is killed and without
-# a node that is drained. Nobody who stays is restarted, and it trains what one process does alone.
+# back, though its controller is killed meanwhile, continues without a rank that is killed and
+# without a node that is drained. Nobody who stays is restarted, and it trains what one
+# process does alone.
 . "$(dirname "$0")/harness.sh"
 : "${MUSTER_TRAIN:?the muster-train executable}"
 command -v python3 >/dev/null || skip "needs python3"

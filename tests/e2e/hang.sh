@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A rank that is stopped is named, the attempt ends with class hang and the job continues elsewhere; a
-# slow run is warned of and left alone; with `hang.timeout: off` nothing is done at all; three hangs
-# in a row end the job with 95.
+# A rank that is stopped is named, the attempt ends with class hang and the job continues elsewhere;
+# a slow run is warned of and left alone; with `hang.timeout: off` nothing is done at all; three
+# hangs in a row end the job with 95.
 . "$(dirname "$0")/harness.sh"
 rank="$(dirname "$MUSTER")/stepping_rank"
 [ -x "$rank" ] || skip "stepping_rank is not built"

@@ -41,22 +41,12 @@ const char* state_of(const PairsResult& result) {
   return why_unclear(result).empty() ? "clean" : "unclear";
 }
 
-// Rails are told apart by a check of their own.
-const char* check_of(const PairsResult& result, bool is_rail) {
-  if (result.has_nccl && !(is_rail && result.has_verbs)) return "perf.nccl_pair";
+const char* check_of(const PairsResult& result) {
   return result.has_verbs ? "perf.ib_pair" : "perf.tcp_pair";
 }
 
 std::string way_of(const PairsResult& result) {
-  const std::string rails =
-      result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "";
-  if (result.has_nccl) return rails.empty() ? "NCCL" : "NCCL and " + rails;
-  return rails.empty() ? "TCP" : rails;
-}
-
-const char* way_word(const PairsResult& result) {
-  if (result.has_nccl) return "nccl";
-  return result.has_verbs ? "infiniband" : "tcp";
+  return result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "TCP";
 }
 
 FindingReport report_for(const PairsResult& result, const std::string& host,
@@ -64,7 +54,7 @@ FindingReport report_for(const PairsResult& result, const std::string& host,
   FindingReport report;
   report.ts = utc_text(result.at);
   report.host = host;
-  report.check = check_of(result, false);
+  report.check = check_of(result);
   report.device = device;
   report.status = word_of(status);
   report.severity = word_of(Remedy::warn);
@@ -84,7 +74,6 @@ FindingReport report_of(const PairsResult& result, const FaultVerdict& verdict) 
   const std::string device = is_a_node ? verdict.rail : name_of(verdict);
   const CheckStatus status = is_doubtful(verdict) ? CheckStatus::unknown : CheckStatus::fail;
   FindingReport report = report_for(result, host, device, status);
-  report.check = check_of(result, !verdict.rail.empty());
   if (!is_a_node) report.fault_class = word_of(FaultClass::infra);
   report.value = report_value(is_doubtful(verdict) ? "slow within the noise"
                               : verdict.no_result  ? "no result"
@@ -118,7 +107,7 @@ std::string last_line(const PairsResult& result, bool color) {
   if (reasons.empty()) return inked("no pair is slower than the others", Ink::green, color) + "\n";
   std::string text;
   for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
-  return inked("unclear", Ink::yellow, color) + ": " + one_line(text) + "\n";
+  return inked("unknown", Ink::yellow, color) + ": " + one_line(text) + "\n";
 }
 
 Document text_or_null(const std::string& text) {
@@ -252,7 +241,7 @@ Document pairs_document(const PairsResult& result) {
   out["profile"] = text_or_null(result.profile);
   out["took_ms"] = result.took.count();
   out["seed"] = result.seed;
-  out["over"] = way_word(result);
+  out["over"] = result.has_verbs ? "infiniband" : "tcp";
   out["rails"] = result.rails;
   out["nodes"] = result.nodes;
   out["left_out"] = Document::array();

@@ -2,7 +2,7 @@
 //
 // The result for machines; absent things are null:
 //   ts target profile took_ms seed
-//   over: tcp|infiniband|nccl, rails: [names]    nccl: whole nodes; rails over InfiniBand
+//   over: tcp|infiniband, rails: [names]
 //   nodes: [names of those that took part], left_out: [{node, why}], busy: ["node: why"]
 //   rounds median_gb_per_s noise            noise: one standard deviation, as a fraction
 //   state: clean|slow|unclear, why: [sentences: what keeps it from being clear]
@@ -30,7 +30,6 @@ struct PairsResult {
   std::string target;
   std::string profile;  // empty: none
   bool has_verbs = false;
-  bool has_nccl = false;
   std::vector<std::string> rails;
   std::vector<std::string> nodes;
   std::vector<LeftOut> left_out;

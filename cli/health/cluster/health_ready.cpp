@@ -18,9 +18,6 @@ constexpr std::string_view hca_word = "hca ";
 constexpr std::string_view guid_word = "guid ";
 constexpr std::string_view boot_word = "boot ";
 constexpr std::size_t boot_id_bytes_most = 64;
-constexpr std::string_view nccl_word = "nccl ";
-constexpr int gpus_most = 64;
-constexpr int version_most = 10'000'000;
 
 std::string after(std::string_view line, std::string_view word) {
   return std::string(line.substr(word.size()));
@@ -54,22 +51,6 @@ void note_guid(std::string_view words, NodeReadiness& found) {
 bool is_boot_id(std::string_view text) {
   return !text.empty() && text.size() <= boot_id_bytes_most &&
          text.find_first_not_of("0123456789abcdef-") == text.npos;
-}
-
-// The whole text, from 1 on.
-std::optional<int> count_in(std::string_view text, int most) {
-  int number = 0;
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && at == text.data() + text.size();
-  return is_number && number >= 1 && number <= most ? std::optional(number) : std::nullopt;
-}
-
-std::optional<NodeNccl> nccl_in(std::string_view words) {
-  const std::size_t blank = words.find(' ');
-  if (blank == words.npos) return std::nullopt;
-  const auto version = count_in(words.substr(0, blank), version_most);
-  const auto gpus = count_in(words.substr(blank + 1), gpus_most);
-  return version && gpus ? std::optional(NodeNccl{*version, *gpus}) : std::nullopt;
 }
 
 void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
@@ -106,7 +87,6 @@ std::optional<NodeReadiness> read_readiness(std::string_view text) {
     if (line.starts_with(boot_word) && is_boot_id(line.substr(boot_word.size()))) {
       found.boot_id = after(line, boot_word);
     }
-    if (line.starts_with(nccl_word)) found.nccl = nccl_in(line.substr(nccl_word.size()));
     if (line.starts_with(guid_word)) note_guid(line.substr(guid_word.size()), found);
   }
   return std::nullopt;
@@ -120,10 +100,6 @@ std::string text_of(const NodeReadiness& readiness) {
     text += std::string(guid_word) + text_of_guid(guid) + " " + hca + "\n";
   }
   if (!readiness.boot_id.empty()) text += std::string(boot_word) + readiness.boot_id + "\n";
-  if (readiness.nccl) {
-    text += std::string(nccl_word) + std::to_string(readiness.nccl->version) + " " +
-            std::to_string(readiness.nccl->gpus) + "\n";
-  }
   return text + ready_probe + "\n";
 }
 

@@ -5,7 +5,6 @@
 //   hca mlx5_0    each InfiniBand device with an active port, "mlx5_0:2" for another than the first
 //   guid 0x… mlx5_0   of the port of such a device, as the fabric knows it
 //   boot ID       of the machine, which several nodes may share
-//   nccl 22809 8  which NCCL there is to reduce over how many GPUs; left out where there is none
 //   ready         the end
 #pragma once
 
@@ -20,17 +19,11 @@ namespace muster {
 
 inline constexpr const char* ready_probe = "ready";
 
-struct NodeNccl {
-  int version = 0;
-  int gpus = 0;
-};
-
 struct NodeReadiness {
   std::string busy;  // empty: it is idle
   std::vector<std::string> hcas;
   std::map<std::string, std::uint64_t> guids = {};  // by the name in hcas
   std::string boot_id = {};                         // empty: it does not say
-  std::optional<NodeNccl> nccl = {};
 };
 
 // Nothing: the text is no whole answer. Lines that are not known are left out.

@@ -66,10 +66,6 @@ std::string misfit_of(const HealthPairsOptions& options) {
   if (options.tcp && !options.hcas.empty()) {
     return "--hca queries an InfiniBand fabric; pairs over TCP use none";
   }
-  if (options.nccl && (options.tcp || options.no_nccl)) {
-    return std::string("--nccl and ") + (options.tcp ? "--tcp" : "--no-nccl") +
-           " exclude each other";
-  }
   if (options.nodes.empty() && options.target.empty()) {
     return "which nodes? NODE names them, --target all of a compute target";
   }
@@ -205,33 +201,16 @@ OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTe
                  unclear_health};
 }
 
-// Whether pairs reduce over all of their GPUs.
-OrFailure<bool> nccl_for(const HealthPairsOptions& options, const PairTeam& team,
-                         const HealthProfile& profile, const CommonOptions& common) {
-  const bool is_asked = options.nccl;
-  if (!is_asked && (options.tcp || options.no_nccl || !wants_nccl(profile))) return false;
-  const std::string why = why_no_nccl(team.members);
-  if (!why.empty() && is_asked) return Failure{"--nccl: " + why, unclear_health};
-  if (!why.empty()) notice("GPUs are skipped: " + why, common);
-  return why.empty();
-}
-
-std::string way_of(const PairMeasureOptions& options) {
-  if (!options.has_nccl) return options.has_verbs ? "InfiniBand" : "TCP";
-  return options.has_verbs ? "NCCL, rails over InfiniBand" : "NCCL";
-}
-
 void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
               const CommonOptions& common) {
-  // Rails that are told apart are measured at the same time.
-  const std::size_t rails =
-      options.has_nccl ? 1 : std::max<std::size_t>(1, nodes.front().rails.size());
+  const std::size_t rails = std::max<std::size_t>(1, nodes.front().rails.size());
   const Milliseconds round = options.time * static_cast<int>(rails);
   const SearchLimits limits;
   constexpr int usual_rounds = 3;
-  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " + way_of(options) +
-             ": about " + elapsed_text(round) + " a round; " + std::to_string(usual_rounds) +
-             " rounds (" + elapsed_text(round * usual_rounds) + ") find one fault, " +
+  notice("measures pairs of " + std::to_string(nodes.size()) + " nodes over " +
+             (options.has_verbs ? "InfiniBand" : "TCP") + ": about " + elapsed_text(round) +
+             " a round; " + std::to_string(usual_rounds) + " rounds (" +
+             elapsed_text(round * usual_rounds) + ") find one fault, " +
              std::to_string(limits.max_rounds) + " at most",
          common);
 }
@@ -253,7 +232,6 @@ PairsResult measured(const std::vector<PairNode>& nodes, const SearchSettings& s
   result.noise = search.noise();
   result.median_gb_per_s = search.median_gb_per_s();
   result.has_verbs = options.has_verbs;
-  result.has_nccl = options.has_nccl;
   result.rails = nodes.front().rails;
   result.seed = settings.seed;
   for (const PairNode& node : nodes) result.nodes.push_back(node.name);
@@ -313,9 +291,6 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !in_common.empty();
-  const auto nccl = nccl_for(options, *team, profile, common);
-  if (const auto* no = std::get_if<Failure>(&nccl)) return failed(*no, common);
-  measure.has_nccl = std::get<bool>(nccl);
   const auto leaves =
       leaves_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, common);
   if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);

@@ -21,8 +21,6 @@ struct HealthPairsOptions {
   std::optional<std::int64_t> port;     // the first that is used on the nodes
   std::vector<std::string> hcas;        // "mlx5_0:1": by which the fabric is asked; none: any
   bool tcp = false;                     // although the nodes have InfiniBand
-  bool nccl = false;                    // although the profile has no floor for it
-  bool no_nccl = false;                 // although the profile has one
   bool idle_only = false;               // nodes that are not idle are left out
   bool force = false;                   // hosts that are busy without a job are measured as well
   bool all = false;                     // passes too

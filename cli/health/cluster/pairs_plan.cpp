@@ -12,7 +12,6 @@ namespace muster {
 namespace {
 
 constexpr double bits_of_a_byte = 8;
-constexpr const char* nccl_metric = "two_node_allreduce_gb_per_s";
 constexpr const char* other_leaf = "other";
 constexpr const char* only_leaf = "all";
 
@@ -24,22 +23,6 @@ bool is_named(const HealthProfile& profile, const std::string& hca) {
   return std::ranges::any_of(profile.ib.ports, [&](const std::string& pattern) {
     return fits_pattern(pattern, pattern.find(':') == pattern.npos ? device : port);
   });
-}
-
-std::optional<double> floor_of(const HealthProfile& profile, const char* metric) {
-  const auto found = profile.floors.find(metric);
-  return found == profile.floors.end() ? std::nullopt : std::optional(found->second);
-}
-
-std::optional<double> floor_in_bits(const HealthProfile& profile, const char* metric) {
-  const auto floor = floor_of(profile, metric);
-  return floor ? std::optional(*floor / bits_of_a_byte) : std::nullopt;
-}
-
-// "2.28.9"
-std::string nccl_text(int version) {
-  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100);
 }
 
 }  // namespace
@@ -107,12 +90,9 @@ SearchSettings pair_settings(const HealthProfile& profile, const PairMeasureOpti
                              std::uint64_t seed) {
   SearchSettings settings;
   settings.seed = seed;
-  // Of several HCAs the slowest is the pair's figure: the floor of one holds for all.
-  settings.rail_floor =
-      floor_in_bits(profile, options.has_verbs ? "ib_write_bw_host_gbps" : "tcp_gbps");
-  settings.pair_floor = settings.rail_floor;
-  if (options.has_nccl) settings.pair_floor = floor_of(profile, nccl_metric);
-  if (options.has_nccl && !options.has_verbs) settings.rail_floor = settings.pair_floor;
+  // Of several HCAs the slowest counts for the pair: the floor of one holds for all.
+  const auto found = profile.floors.find(options.has_verbs ? "ib_write_bw_host_gbps" : "tcp_gbps");
+  if (found != profile.floors.end()) settings.floor = found->second / bits_of_a_byte;
   return settings;
 }
 
@@ -122,30 +102,6 @@ std::map<std::string, std::string> pair_machines(const std::vector<PairCandidate
     if (!one.readiness->boot_id.empty()) machines[one.node] = one.readiness->boot_id;
   }
   return machines;
-}
-
-bool wants_nccl(const HealthProfile& profile) {
-  const char* const check = "perf.nccl_pair";
-  return floor_of(profile, nccl_metric).has_value() &&
-         setting_of(profile, check).mode != CheckMode::off && !is_excluded(profile, check, "");
-}
-
-std::string why_no_nccl(const std::vector<PairCandidate>& members) {
-  std::vector<std::string> without;
-  for (const PairCandidate& one : members) {
-    if (!one.readiness->nccl) without.push_back(one.node);
-  }
-  if (!without.empty()) {
-    return joined(without, ", ") + ": no GPU, or no muster-gpu-probe that is built with NCCL";
-  }
-  for (const PairCandidate& one : members) {
-    const int first = members.front().readiness->nccl->version;
-    const int other = one.readiness->nccl->version;
-    if (other == first) continue;
-    return "NCCL is " + nccl_text(first) + " on " + members.front().node + " and " +
-           nccl_text(other) + " on " + one.node;
-  }
-  return {};
 }
 
 std::map<std::string, std::string> pair_hosts(const ComputeTarget& target) {

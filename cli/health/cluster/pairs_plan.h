@@ -61,11 +61,6 @@ std::vector<PairNode> pair_nodes(const std::vector<PairCandidate>& members,
 SearchSettings pair_settings(const HealthProfile& profile, const PairMeasureOptions& options,
                              std::uint64_t seed);
 
-// The profile has a floor for all-reduces of two nodes, and their check is on.
-bool wants_nccl(const HealthProfile& profile);
-// Why the members cannot reduce over their GPUs together; empty: they can.
-std::string why_no_nccl(const std::vector<PairCandidate>& members);
-
 // By node: those of one machine say the same. Without members that do not say.
 std::map<std::string, std::string> pair_machines(const std::vector<PairCandidate>& members);
 

@@ -37,7 +37,7 @@ std::string probe_text(std::string_view text) {
   return line;
 }
 
-std::string last_line(std::string_view text) {
+std::string last_tool_line(std::string_view text) {
   while (!text.empty() && std::string_view("\n\r ").find(text.back()) != text.npos)
     text.remove_suffix(1);
   return probe_text(text.substr(text.rfind('\n') + 1));  // npos + 1 is 0
@@ -86,9 +86,9 @@ std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metr
 
 std::string why_no_number(const BenchmarkTool& tool, const ToolRun& run) {
   const std::string program = tool.program;
-  if (!run.exit_code) return program + " did not end in time " + last_line(run.errors);
-  std::string said = last_line(run.errors);
-  if (said.empty()) said = last_line(run.output);
+  if (!run.exit_code) return program + " did not end in time " + last_tool_line(run.errors);
+  std::string said = last_tool_line(run.errors);
+  if (said.empty()) said = last_tool_line(run.output);
   return program + " ended with " + std::to_string(*run.exit_code) +
          (said.empty() ? "" : ": " + said);
 }

@@ -26,7 +26,7 @@ inline constexpr std::size_t probe_text_max = 300;
 
 // One line of readable characters, whatever a tool said.
 std::string probe_text(std::string_view text);
-std::string last_line(std::string_view text);
+std::string last_tool_line(std::string_view text);  // "" where nothing was said
 
 void print_sample(const PerformanceSample& sample);
 void print_samples(std::span<const PerformanceSample> samples);

@@ -25,8 +25,8 @@ namespace muster {
 
 struct KernelRule;
 
-// How findings name devices, by PCI address as pci_address.h writes it: "gpu3", "mlx5_0". One that
-// is not named here goes by its address.
+// How findings name devices, by PCI address as text/pattern.h writes it: "gpu3", "mlx5_0". One
+// that is not named here goes by its address.
 struct PciNames {
   std::map<std::string, std::string, std::less<>> names;
   // Functions that are not judged: virtual ones, management adapters.

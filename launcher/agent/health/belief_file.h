@@ -1,5 +1,5 @@
 // What an agent keeps of its node's health for the agent after it: JSON with a version
-// (versioned_json.h), replaced as a whole. Owned by HealthMonitor.
+// (launcher/wire/json_fields.h), replaced as a whole. Owned by HealthMonitor.
 #pragma once
 
 #include <string>

@@ -73,7 +73,7 @@ std::chrono::milliseconds now_since_boot() {
 }
 
 std::string complaint_in(std::string_view text) {
-  const std::string line = last_line(text);
+  const std::string line = last_tool_line(text);
   return line.starts_with(complaint_prefix) ? line.substr(complaint_prefix.size()) : line;
 }
 

@@ -1,6 +1,6 @@
 // The kernel's own list of an attempt's processes: a control group (version 2) that they are born
 // into and that their descendants cannot leave by a new session, an emptied environment or a dead
-// parent. Made where the agent may make one; where not, the marks of attempt_processes.h must do.
+// parent. Made where the agent may make one; where not, the marks of processes.h must do.
 // Blocking file work, no threads.
 #pragma once
 

@@ -189,7 +189,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
 
 // Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
 // next job for them. Not before that is journaled: what agents have forgotten does not come back.
-// Whom this does not reach is answered so when it tells of the faults (agent_inbox.cpp).
+// Whom this does not reach is answered so when it tells of the faults (agents/inbox.cpp).
 void Requests::tell_mended(const Node& node, const std::string& check) {
   FaultsMended mended;
   for (const NodeFault& fault : node.faults) {

@@ -31,7 +31,7 @@ struct Home {
   std::filesystem::path metrics(const JobId& id, AttemptId attempt_id) const {
     return attempt(id, attempt_id) / "metrics.jsonl";
   }
-  // What nodes delivered that left the attempt while it ran (settled_files.h).
+  // What nodes delivered that left the attempt while it ran (launcher/staging/file_sink.h).
   std::filesystem::path settled(const JobId& id, AttemptId attempt_id) const {
     return attempt(id, attempt_id) / "settled.json";
   }

@@ -15,7 +15,7 @@
 // is a step ahead gives it to the others. So losing any ranks but the last costs no more than the
 // step under way. The leaves of the batch are fixed, as with --deterministic: the numbers are those
 // of a run whose ranks never change. Checkpoints are those of a fixed run, written by all members
-// of an epoch (elastic_checkpoints.h); a rank that gets SIGTERM trains on for a moment, to see
+// of an epoch (checkpoints.h); a rank that gets SIGTERM trains on for a moment, to see
 // whether all do and the run is to end.
 #pragma once
 

@@ -131,11 +131,14 @@ TEST_CASE("what was typed wrong is repeated without its control characters") {
   CHECK(line.parse({"r\x1b[31mun"}).text.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("options of other tools are accepted and reported as ignored") {
+TEST_CASE("options of other tools and of the past are accepted and reported as ignored") {
   CommandLine line;
   add_verbs(line);
   const ParsedLine parsed = line.parse(words_of("job show -n x -g group"));
   CHECK(parsed.ignored == std::vector<std::string>{"--resource-group"});
+  const ParsedLine flags = line.parse(words_of("health pairs --nccl n1 --tcp"));
+  REQUIRE(flags.action);
+  CHECK(flags.ignored == std::vector<std::string>{"--nccl"});
 }
 
 TEST_CASE("shared options are read from any verb") {

@@ -58,19 +58,13 @@ TEST_CASE("pairs are measured over what all nodes have, which is said with the t
   const std::string end = ": about 10s a round; 3 rounds (30s) find one fault, 6 at most";
   const NodeReadiness plain;
   const NodeReadiness with_hca{"", {"mlx5_0"}};
-  NodeReadiness with_gpus;
-  with_gpus.nccl = NodeNccl{22809, 8};
-  NodeReadiness with_both = with_hca;
-  with_both.nccl = with_gpus.nccl;
   CHECK(announced(plain, "") == "measures pairs of 3 nodes over TCP" + end);
   CHECK(announced(with_hca, "") == "measures pairs of 3 nodes over InfiniBand" + end);
   CHECK(announced(with_hca, "--tcp") == "measures pairs of 3 nodes over TCP" + end);
-  CHECK(announced(with_both, "--no-nccl") == "measures pairs of 3 nodes over InfiniBand" + end);
-  CHECK(announced(with_gpus, "--nccl") == "measures pairs of 3 nodes over NCCL" + end);
-  CHECK(announced(with_both, "--nccl") ==
-        "measures pairs of 3 nodes over NCCL, rails over InfiniBand" + end);
+  // Former options, which change nothing.
+  CHECK(announced(with_hca, "--nccl") == "measures pairs of 3 nodes over InfiniBand" + end);
+  CHECK(announced(with_hca, "--no-nccl --tcp") == "measures pairs of 3 nodes over TCP" + end);
   CHECK_THAT(announced(plain, "--time 2s"), ContainsSubstring("about 2.0s a round; 3 rounds (6"));
-  CHECK_THAT(announced(plain, "--nccl"), ContainsSubstring("3: muster: --nccl: "));
 }
 
 TEST_CASE("a node that is busy or has a job takes no part, and it takes three") {
@@ -109,9 +103,7 @@ TEST_CASE("a question about pairs that makes no sense is refused before anything
       {"h[1-3] --timeout 0s", "--timeout: expected more than 0"},
       {"h[1-3] --port 1023", "--port: expected 1024 to 50000"},
       {"h[1-3] --port 50001", "--port: expected 1024 to 50000"},
-      {"h[1-3] --tcp --hca mlx5_0", "--hca asks an InfiniBand fabric"},
-      {"h[1-3] --tcp --nccl", "--nccl and --tcp exclude each other"},
-      {"h[1-3] --no-nccl --nccl", "--nccl and --no-nccl exclude each other"},
+      {"h[1-3] --tcp --hca mlx5_0", "--hca queries an InfiniBand fabric"},
       {"h9", "there is no node 'h9'"},
       {"h1 f1", "the nodes are of several compute targets"},
       {"--target local-cluster", "has no address that other nodes could connect to"},

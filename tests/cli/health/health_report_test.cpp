@@ -93,7 +93,7 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   look.profile = "hgx-h100";
   CHECK_THAT(health_text(look, {}),
              ContainsSubstring("to make it drain: `ib.state: {mode: enforce}` under `checks:` of a "
-                               "profile over hgx-h100 (README, \"Health checks\")\n"));
+                               "profile over hgx-h100 (docs/health.md)\n"));
   judged({});
   CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
 }

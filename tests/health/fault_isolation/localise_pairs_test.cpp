@@ -48,9 +48,6 @@ class ModelNodes : public RunOnNode {
     return outputs;
   }
 
-  // How often each word was run.
-  const std::map<std::string, int>& probes() const { return probes_; }
-
  private:
   static std::string port_of(const NodeCommand& command) {
     const auto read = ProbeWords::read(command.words, {"--port", "--seconds"});
@@ -73,20 +70,14 @@ class ModelNodes : public RunOnNode {
   }
   NodeOutput said(const NodeCommand& command, const PairResult& result) {
     const auto names = ProbeWords::read(command.words, {"--port", "--seconds"})->names();
-    const bool reduces = command.words.front() == "gpu-nccl-pair-connect";
     Words devices{"-"};
-    if (has_verbs_ && !reduces) devices.assign(names.begin() + 2, names.end());
-    const std::string metric = reduces      ? "two_node_allreduce_gb_per_s"
-                               : has_verbs_ ? "ib_write_bw_host_gbps"
-                                            : "tcp_gbps";
-    const double units = reduces ? 1 : 8;
-    ++probes_[command.words.front()];
+    if (has_verbs_) devices.assign(names.begin() + 2, names.end());
+    const std::string metric = has_verbs_ ? "ib_write_bw_host_gbps" : "tcp_gbps";
     std::string lines;
     for (const std::string& device : devices) {
-      lines +=
-          metric + " " + device +
-          (result.gb_per_s ? " " + std::to_string(*result.gb_per_s * units) : " error too slow") +
-          "\n";
+      lines += metric + " " + device +
+               (result.gb_per_s ? " " + std::to_string(*result.gb_per_s * 8) : " error too slow") +
+               "\n";
     }
     return {lines, ""};
   }
@@ -94,7 +85,6 @@ class ModelNodes : public RunOnNode {
   ModelFabric& fabric_;
   bool has_verbs_;
   std::map<std::string, NodeIndex> places_;
-  std::map<std::string, int> probes_;
 };
 
 // Those that never answer.
@@ -110,24 +100,6 @@ PairMeasureOptions with_verbs(bool has_verbs) {
   options.has_verbs = has_verbs;
   options.token = "a-token-of-16-ch";
   return options;
-}
-
-struct Reduced {
-  std::vector<FaultVerdict> verdicts;
-  std::map<std::string, int> probes;
-};
-
-// Whole nodes by NCCL; their rails over InfiniBand, where it is there.
-Reduced reduced(FabricShape shape, const std::vector<FabricFault>& faults, bool has_verbs) {
-  ModelFabric fabric(shape, faults, 0, 7);
-  ModelNodes on_nodes(fabric, has_verbs);
-  SearchSettings settings;
-  settings.seed = 3;
-  FaultSearch search(fabric.nodes(), settings);
-  PairMeasureOptions options = with_verbs(has_verbs);
-  options.has_nccl = true;
-  CHECK(measure_pairs(search, fabric.nodes(), on_nodes, options).complaints.empty());
-  return {search.verdicts(), on_nodes.probes()};
 }
 
 std::vector<FaultVerdict> localised(FabricShape shape, const std::vector<FabricFault>& faults,
@@ -211,40 +183,6 @@ TEST_CASE("both ends of an InfiniBand pair name their HCAs, or that of the rail"
   CHECK(all.serve.deadline > one.serve.deadline);
 }
 
-TEST_CASE("whole nodes reduce over their GPUs, and a rail is measured over InfiniBand") {
-  PairMeasureOptions options = with_verbs(true);
-  options.has_nccl = true;
-  options.hosts["n1"] = "10.0.0.1";
-  const PairCommands both = commands_of({0, 1, std::nullopt}, two_nodes(), 18700, options);
-  CHECK(both.serve.words == Words{"gpu-nccl-pair-serve", "--port", "18700"});
-  CHECK(both.connect.words ==
-        Words{"gpu-nccl-pair-connect", "10.0.0.1", "--port", "18700", "--seconds", "10"});
-  CHECK(both.serve.token == options.token);
-  CHECK(both.connect.deadline.count() >= 120);
-  const PairCommands rail = commands_of({0, 1, 1}, two_nodes(), 18700, options);
-  CHECK(rail.connect.words ==
-        Words{"ib-pair-connect", "10.0.0.1", "mlx5_1", "--port", "18700", "--seconds", "10"});
-  options.has_verbs = false;
-  CHECK(commands_of({0, 1, 0}, two_nodes(), 18700, options).serve.words ==
-        Words{"gpu-nccl-pair-serve", "--port", "18700"});
-}
-
-TEST_CASE("bus bandwidth is GB/s as it is, and nothing else is a result of an all-reduce") {
-  PairMeasureOptions options = with_verbs(true);
-  options.has_nccl = true;
-  const auto of = [&](const PairTest& test, const std::string& lines) {
-    return result_of(test, two_nodes(), {lines, ""}, options).gb_per_s;
-  };
-  const PairTest whole{0, 1, std::nullopt};
-  CHECK(of(whole, "two_node_allreduce_gb_per_s - 312.5\n") == 312.5);
-  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - 312.5"));
-  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - error NCCL hangs\n"));
-  CHECK_FALSE(of(whole, "two_node_allreduce_gb_per_s - absent not built\n"));
-  CHECK_FALSE(of(whole, "allreduce8_gb_per_s - 440\nib_write_bw_host_gbps mlx5_0:1 380\n"));
-  CHECK(of({0, 1, 1}, "ib_write_bw_host_gbps mlx5_1:1 400\n") == 50);
-  CHECK_FALSE(of({0, 1, 1}, "two_node_allreduce_gb_per_s - 312.5\n"));
-}
-
 TEST_CASE("of several HCAs the slowest counts, and one that said nothing is no result") {
   const PairMeasureOptions options = with_verbs(true);
   const PairTest test{0, 1, std::nullopt};
@@ -274,37 +212,6 @@ TEST_CASE("a slow rail is found over InfiniBand, by what its probes print") {
   CHECK(verdicts.front().kind == FaultKind::rail);
   CHECK(verdicts.front().names == std::vector<std::string>{"n3"});
   CHECK(verdicts.front().rail == "mlx5_2");
-}
-
-TEST_CASE("a node whose GPUs are slow, but no rail of it, is found by all-reduces") {
-  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
-                             {{FabricFaultKind::inside_node, 5, 0, 0.7}}, true);
-  REQUIRE(found.verdicts.size() == 1);
-  CHECK(found.verdicts.front().kind == FaultKind::node);
-  CHECK(found.verdicts.front().names == Words{"n5"});
-  CHECK(found.probes.at("gpu-nccl-pair-connect") >= 8);
-  CHECK(found.probes.contains("ib-pair-connect"));
-  CHECK_FALSE(found.probes.contains("tcp-connect"));
-}
-
-TEST_CASE("a slow rail that all-reduces show is told apart over InfiniBand") {
-  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 4},
-                             {{FabricFaultKind::rail, 3, 2, 0.6}}, true);
-  REQUIRE(found.verdicts.size() == 1);
-  CHECK(found.verdicts.front().kind == FaultKind::rail);
-  CHECK(found.verdicts.front().names == Words{"n3"});
-  CHECK(found.verdicts.front().rail == "mlx5_2");
-}
-
-TEST_CASE("without InfiniBand all-reduces alone find the slow node") {
-  const auto found = reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 1},
-                             {{FabricFaultKind::inside_node, 9, 0, 0.7}}, false);
-  REQUIRE(found.verdicts.size() == 1);
-  CHECK(drains(found.verdicts.front().kind));
-  CHECK(found.verdicts.front().names == Words{"n9"});
-  CHECK(found.probes.size() == 1);
-  CHECK(reduced({.leaves = 2, .nodes_per_leaf = 8, .rails = 1}, {}, false).verdicts.front().kind ==
-        FaultKind::clean);
 }
 
 TEST_CASE("nodes that do not answer end the rounds, and are complained of") {

@@ -260,14 +260,14 @@ TEST_CASE("nodes that are alone below their leaves are paired across leaves") {
 TEST_CASE("of three nodes the slow one is named, of two only the pair") {
   FaultSearch three(nodes_below("aaa"), [] {
     SearchSettings settings = with_seed(5);
-    settings.pair_floor = 95;
+    settings.floor = 95;
     return settings;
   }());
   run_with(three, [](const PairTest& test, int) { return has(test, 1) ? 90.0 : 100.0; });
   CHECK(named(three) == Strings{"node n1"});
 
   SearchSettings settings = with_seed(5);
-  settings.pair_floor = 95;
+  settings.floor = 95;
   FaultSearch two(nodes_below("aa"), settings);
   run_with(two, [](const PairTest&, int) { return 90.0; });
   REQUIRE(two.verdicts().size() == 1);

@@ -79,7 +79,7 @@ TEST_CASE("a healthy node of eight A100 passes as well") {
 
 TEST_CASE("a run tells only of the groups that it read") {
   Ran ran;
-  for (const SourceGroup group : every_paced_group) {
+  for (const SourceGroup group : every_source_group) {
     const auto findings = ran.run(Phase::qualification, static_cast<SourceGroups>(group));
     CHECK_FALSE(findings.empty());
     for (const HealthFinding& one : findings) {

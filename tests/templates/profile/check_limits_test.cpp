@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-HealthProfileFile read(const std::string& checks) {
+HealthProfileFile limits_read(const std::string& checks) {
   return read_health_profile(
       "site.yml", "profile: a\ngpu: {mig: false}\nchecks: {" + checks + "}\n", names_of_checks());
 }
@@ -55,7 +55,7 @@ TEST_CASE("a limit in a profile's file decides the check") {
   for (const Row& row : rows) {
     INFO(row.check << " " << row.fails);
     const auto set = [&](const char* limit) {
-      const HealthProfileFile file = read(std::string(row.check) + ": {" + limit + "}");
+      const HealthProfileFile file = limits_read(std::string(row.check) + ": {" + limit + "}");
       REQUIRE(printed(file.findings).empty());
       return file.profile;
     };
@@ -71,8 +71,8 @@ TEST_CASE("every limit of every check is read from a file, and written again") {
       if (const auto star = name.find('*'); star != name.npos) name.replace(star, 1, "3");
       INFO(check->id << " " << name);
       const double value = limit.lowest + 1;
-      const HealthProfileFile file = read(std::string(check->id) + ": {" + name + ": " +
-                                          std::to_string(static_cast<int>(value)) + "}");
+      const HealthProfileFile file = limits_read(std::string(check->id) + ": {" + name + ": " +
+                                                 std::to_string(static_cast<int>(value)) + "}");
       CHECK(printed(file.findings).empty());
       REQUIRE(file.profile.checks.contains(std::string(check->id)));
       CHECK(file.profile.checks.at(std::string(check->id)).limits ==
@@ -84,19 +84,20 @@ TEST_CASE("every limit of every check is read from a file, and written again") {
 }
 
 TEST_CASE("a limit that the check does not have is no mistake where it has a unit, but is told") {
-  const HealthProfileFile old = read("gpu.count: {window_s: 3}");
+  const HealthProfileFile old = limits_read("gpu.count: {window_s: 3}");
   CHECK_THAT(printed(old.findings), ContainsSubstring("it has no effect"));
   CHECK_FALSE(has_errors(old.findings));
   CHECK(old.profile.checks.at("gpu.count").limits.at("window_s") == 3);
-  CHECK_THAT(printed(read("ib.symbol: {drain_per_hr: 3}").findings),
+  CHECK_THAT(printed(limits_read("ib.symbol: {drain_per_hr: 3}").findings),
              ContainsSubstring("drain_per_h'"));
-  CHECK(has_errors(read("gpu.topo: {gpu_numa: 1}").findings));
-  CHECK(has_errors(read("gpu.modes: {compute_mode: 4}").findings));
-  CHECK(has_errors(read("gpu.gsp: {enabled: 0.5}").findings));
+  CHECK(has_errors(limits_read("gpu.topo: {gpu_numa: 1}").findings));
+  CHECK(has_errors(limits_read("gpu.modes: {compute_mode: 4}").findings));
+  CHECK(has_errors(limits_read("gpu.gsp: {enabled: 0.5}").findings));
 }
 
 TEST_CASE("a pattern sets the limits of all checks that it fits") {
-  const HealthProfileFile file = read("ib.*: {boot_grace_s: 60, drain_per_h: 3, clear_after_s: 5}");
+  const HealthProfileFile file =
+      limits_read("ib.*: {boot_grace_s: 60, drain_per_h: 3, clear_after_s: 5}");
   CHECK(printed(file.findings).empty());
   CHECK(limit_of(file.profile, *find_check("ib.symbol"), "drain_per_h") == 3);
   CHECK(limit_of(file.profile, *find_check("ib.lid"), "boot_grace_s") == 60);

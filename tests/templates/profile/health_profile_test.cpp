@@ -148,6 +148,22 @@ TEST_CASE("what is wrong in a profile is said where it stands") {
   }
 }
 
+TEST_CASE("a profile that names former benchmarks stays readable, but none of them is required") {
+  const auto file = read(
+      "profile: x\n"
+      "floors: {gemm_gflops: 700000, two_node_allreduce_gb_per_s: 250, p2p_gb_per_s: 335}\n"
+      "checks: {perf.nccl_pair: {mode: off}}\n"
+      "exclude: [{check: perf.gemm}]\n");
+  CHECK(file.profile.floors == std::map<std::string, double>{{"p2p_gb_per_s", 335}});
+  CHECK(file.findings.size() == 4);
+  for (const Finding& finding : file.findings) CHECK(finding.severity == Severity::warning);
+  CHECK_THAT(printed(file.findings),
+             ContainsSubstring("site.yml:2:60: warning: floors.two_node_allreduce_gb_per_s: no "
+                               "benchmark measures it; it has no effect"));
+  CHECK_THAT(about("required: [perf.nccl_pair]"),
+             ContainsSubstring("error: required[0]: there is"));
+}
+
 TEST_CASE("a text that is no profile is a finding") {
   CHECK_THAT(complaints(""), ContainsSubstring("the file is empty"));
   CHECK_THAT(complaints("- a\n"), ContainsSubstring("expected a map, got a list"));

@@ -63,8 +63,7 @@ TEST_CASE("what a node says of itself is read back, and an answer without its en
   const NodeReadiness said{"gpu0 is used by process 4711",
                            {"mlx5_0", "mlx5_1:2"},
                            {{"mlx5_0", 0x506b4b0300cc1234}, {"mlx5_1:2", 7}},
-                           "3f2a-b1",
-                           NodeNccl{22809, 8}};
+                           "3f2a-b1"};
   const auto read = read_readiness(text_of(said));
   REQUIRE(read);
   CHECK(read->busy == said.busy);
@@ -73,15 +72,6 @@ TEST_CASE("what a node says of itself is read back, and an answer without its en
   CHECK(read->boot_id == said.boot_id);
   for (const std::string& id : {std::string(), std::string("x y"), std::string(65, 'a')}) {
     CHECK(read_readiness("boot " + id + "\nready\n")->boot_id.empty());
-  }
-  REQUIRE(read->nccl);
-  CHECK(read->nccl->version == 22809);
-  CHECK(read->nccl->gpus == 8);
-  CHECK_FALSE(read_readiness("ready\n")->nccl);
-  for (const char* strange : {"", " ", "22809", "22809 0", "22809 65", "0 8", "-1 8", "22809 8 8",
-                              "22809 8x", "99999999999 8", "22809  8"}) {
-    CAPTURE(strange);
-    CHECK_FALSE(read_readiness("nccl " + std::string(strange) + "\nready\n")->nccl);
   }
   CHECK(
       read_readiness("guid 0x0 a\nguid 12 a\nguid 0xg a\nguid 0x1\nguid \nready\n")->guids.empty());
@@ -167,63 +157,23 @@ TEST_CASE("nodes below no known leaf are together below one, and floors are of t
   HealthProfile profile;
   profile.floors = {{"tcp_gbps", 80}, {"ib_write_bw_host_gbps", 160}};
   PairMeasureOptions options;
-  CHECK(pair_settings(profile, options, 1).pair_floor == 10);
+  CHECK(pair_settings(profile, options, 1).floor == 10);
   options.has_verbs = true;
-  CHECK(pair_settings(profile, options, 1).rail_floor == 20);
-  CHECK_FALSE(pair_settings({}, options, 1).pair_floor);
-  // GB/s already, and of the whole node: its rails keep a floor of their own.
-  options.has_nccl = true;
-  CHECK_FALSE(pair_settings(profile, options, 1).pair_floor);
-  profile.floors["two_node_allreduce_gb_per_s"] = 250;
-  CHECK(pair_settings(profile, options, 1).pair_floor == 250);
-  CHECK(pair_settings(profile, options, 1).rail_floor == 20);
-  options.has_verbs = false;
-  CHECK(pair_settings(profile, options, 1).rail_floor == 250);
+  CHECK(pair_settings(profile, options, 1).floor == 20);
+  CHECK_FALSE(pair_settings({}, options, 1).floor);
 }
 
-TEST_CASE("a floor for all-reduces of two nodes asks for them, unless their check is off") {
-  HealthProfile profile;
-  CHECK_FALSE(wants_nccl(profile));
-  profile.floors = {{"allreduce8_gb_per_s", 440}, {"ib_write_bw_host_gbps", 380}};
-  CHECK_FALSE(wants_nccl(profile));
-  profile.floors["two_node_allreduce_gb_per_s"] = 250;
-  CHECK(wants_nccl(profile));
-  HealthProfile excluding = profile;
-  excluding.exclude.push_back({"perf.nccl_pair", "", "a site without that fabric"});
-  CHECK_FALSE(wants_nccl(excluding));
-  profile.checks["perf.nccl_pair"].mode = CheckMode::off;
-  CHECK_FALSE(wants_nccl(profile));
-}
-
-TEST_CASE("nodes reduce together when all have GPUs and the same NCCL") {
-  const auto member = [](const std::string& node, std::optional<NodeNccl> nccl) {
-    PairCandidate one = candidate(node);
-    one.readiness->nccl = nccl;
-    return one;
-  };
-  const NodeNccl usual{22809, 8};
-  CHECK(why_no_nccl({member("n1", usual), member("n2", NodeNccl{22809, 4})}).empty());
-  CHECK(why_no_nccl({member("n1", usual), member("n2", {}), member("n3", {})}) ==
-        "n2, n3: no GPU, or no muster-gpu-probe that is built with NCCL");
-  CHECK(why_no_nccl({member("n1", usual), member("n2", usual), member("n3", NodeNccl{22705, 8})}) ==
-        "NCCL is 2.28.9 on n1 and 2.27.5 on n3");
-}
-
-TEST_CASE("what NCCL measured is told under its check, and rails under theirs") {
-  PairsResult result =
-      a_result({verdict(FaultKind::node, {"n3"}), verdict(FaultKind::rail, {"n4"}, "mlx5_3")});
-  result.has_nccl = true;
-  CHECK(has(pairs_text(result, {}), "4 nodes over NCCL, 3 rounds"));
-  CHECK(pairs_document(result)["over"] == "nccl");
+TEST_CASE("pairs over InfiniBand are told under its check, with the number of rails") {
+  PairsResult result = a_result({verdict(FaultKind::rail, {"n4"}, "mlx5_3")});
   result.has_verbs = true;
   result.rails = {"mlx5_0", "mlx5_1"};
-  CHECK(has(pairs_text(result, {}), "4 nodes over NCCL and InfiniBand, 2 rails, 3 rounds"));
+  CHECK(has(pairs_text(result, {}), "4 nodes over InfiniBand, 2 rails, 3 rounds"));
+  CHECK(pairs_document(result)["over"] == "infiniband");
   const auto reports = pairs_reports(result);
   REQUIRE(reports.size() == 4);
-  CHECK(reports[0].check == "perf.nccl_pair");
-  CHECK(reports[1].check == "perf.ib_pair");
-  CHECK(reports[2].check == "perf.nccl_pair");
-  CHECK(reports[2].status == "pass");
+  for (const FindingReport& report : reports) CHECK(report.check == "perf.ib_pair");
+  CHECK(reports[0].device == "mlx5_3");
+  CHECK(reports[1].status == "pass");
 }
 
 TEST_CASE("nodes are connected to by the address that a job would use") {
@@ -266,7 +216,7 @@ TEST_CASE("what is named ends with 1, nothing with 0, and what is unknown with 3
   PairsResult noisy = a_result();
   noisy.noise = 0.08;
   CHECK(pairs_exit(noisy) == HealthExit::unclear);
-  CHECK(has(pairs_text(noisy, {}), "unclear: pairs differ by 8.0 %"));
+  CHECK(has(pairs_text(noisy, {}), "unknown: pairs differ by 8.0 %"));
   noisy.verdicts = {verdict(FaultKind::node, {"n3"})};  // beyond that noise
   CHECK(pairs_exit(noisy) == HealthExit::drained);
 

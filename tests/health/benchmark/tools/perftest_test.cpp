@@ -51,7 +51,7 @@ PerftestCall call() {
   return made;
 }
 
-ToolRun run(const std::vector<std::string>& argv, std::chrono::milliseconds limit = 20s) {
+ToolRun run_tool(const std::vector<std::string>& argv, std::chrono::milliseconds limit = 20s) {
   return ToolProcess(argv).wait(std::chrono::steady_clock::now() + limit);
 }
 
@@ -132,14 +132,14 @@ TEST_CASE("a run's outcome is a sample of the port") {
 }
 
 TEST_CASE("a tool's output and code are taken, and one that is not there is told") {
-  const ToolRun said = run({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  const ToolRun said = run_tool({"sh", "-c", "echo out; echo err >&2; exit 3"});
   CHECK(said.is_found);
   CHECK(said.exit_code == 3);
   CHECK(said.output == "out\n");
   CHECK(said.errors == "err\n");
-  const ToolRun none = run({"muster-no-such-tool"});
+  const ToolRun none = run_tool({"muster-no-such-tool"});
   CHECK_FALSE(none.is_found);
-  const ToolRun killed = run({"sh", "-c", "kill -9 $$"});
+  const ToolRun killed = run_tool({"sh", "-c", "kill -9 $$"});
   CHECK(killed.exit_code == 137);
 }
 
@@ -152,8 +152,8 @@ TEST_CASE("a folder of PATH that may not be searched makes no tool of one that i
   if (child == 0) {
     ::setenv("PATH", (closed + ":/usr/bin:/bin").c_str(), 1);
     const bool is_shut = !is_root || ::setuid(65534) == 0;
-    const bool is_right =
-        is_shut && !run({"muster-no-such-tool"}).is_found && run({"sh", "-c", "exit 0"}).is_found;
+    const bool is_right = is_shut && !run_tool({"muster-no-such-tool"}).is_found &&
+                          run_tool({"sh", "-c", "exit 0"}).is_found;
     ::_exit(is_right ? 0 : 1);
   }
   int status = -1;
@@ -164,7 +164,7 @@ TEST_CASE("a folder of PATH that may not be searched makes no tool of one that i
 
 TEST_CASE("a tool that takes too long is killed, and what it said is kept") {
   const auto begun = std::chrono::steady_clock::now();
-  const ToolRun late = run({"sh", "-c", "echo soon; exec sleep 60"}, 300ms);
+  const ToolRun late = run_tool({"sh", "-c", "echo soon; exec sleep 60"}, 300ms);
   CHECK_FALSE(late.exit_code);
   CHECK(late.is_found);
   CHECK(late.output == "soon\n");
@@ -186,7 +186,7 @@ TEST_CASE("a tool may be asked to end before it is killed") {
 }
 
 TEST_CASE("a tool that floods is read to its end, and the surplus is thrown away") {
-  const ToolRun flood = run({"sh", "-c", "head -c 3000000 /dev/zero; echo done >&2"});
+  const ToolRun flood = run_tool({"sh", "-c", "head -c 3000000 /dev/zero; echo done >&2"});
   CHECK(flood.exit_code == 0);
   CHECK(flood.output.size() == tool_output_max);
   CHECK(flood.errors == "done\n");
