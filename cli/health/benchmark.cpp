@@ -100,18 +100,6 @@ double took_of(const ProbeFigures& figures, const std::string& check) {
   return took_ms;
 }
 
-HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
-                       const CommonOptions& common) {
-  if (!file) return {};
-  auto state = load_health_state(*file);
-  if (!state) {
-    notice(state.error().message + "; starting with empty state", common);
-    return {};
-  }
-  const bool is_of_here = *state && (*state)->host == host;
-  return is_of_here ? std::move(**state) : HealthState{};
-}
-
 Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
                                   const CommonOptions& common) {
   if (options.profile_alone) return lone_profile(options.profile, common);
@@ -264,7 +252,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const bool was_busy = !figures.busy.empty();
   if (was_busy) notice("not idle: " + figures.busy + ": state not saved", common);
   const auto file = was_busy ? std::nullopt : active_state_file(options, sources.host());
-  HealthState state = remembered(file, sources.host(), common);
+  HealthState state = remembered_state(file, sources.host(), common);
   ActiveMoment moment;
   moment.at = sources.now();
   moment.run = {moment.at.wall, sources.host(), sources.boot_id(), {}, utc_text};

@@ -25,18 +25,6 @@ LookRefused refused(const std::string& sentence, int code, const CommonOptions& 
   return {complain(sentence, code, common)};
 }
 
-HealthState remembered(const std::optional<std::filesystem::path>& path,
-                       const HealthSources& sources, const CommonOptions& common) {
-  if (!path) return {};
-  auto state = load_health_state(*path);
-  if (!state) {
-    notice(state.error().message + "; starting with empty state", common);
-    return {};
-  }
-  const bool is_of_here = *state && (*state)->host == sources.host();
-  return is_of_here ? std::move(**state) : HealthState{};
-}
-
 std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
                                                 const HealthSources& sources) {
   if (options.forget) return std::nullopt;
@@ -77,6 +65,18 @@ void tell_hung(const HostHealth& host, const CommonOptions& common) {
 
 }  // namespace
 
+HealthState remembered_state(const std::optional<std::filesystem::path>& file,
+                             const std::string& host, const CommonOptions& common) {
+  if (!file) return {};
+  auto state = load_health_state(*file);
+  if (!state) {
+    notice(state.error().message + "; starting with empty state", common);
+    return {};
+  }
+  const bool is_of_here = *state && (*state)->host == host;
+  return is_of_here ? std::move(**state) : HealthState{};
+}
+
 std::string misfit_of_checks(const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = names_of_checks();
   for (const std::string& pattern : patterns) {
@@ -102,7 +102,7 @@ std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& opt
   reading.limits = wanted.limits;
   prepared.sources = std::make_unique<HealthSources>(std::move(reading));
   prepared.state_file = state_file(options, *prepared.sources);
-  HealthState state = remembered(prepared.state_file, *prepared.sources, common);
+  HealthState state = remembered_state(prepared.state_file, prepared.sources->host(), common);
   auto profile = profile_for(options, wanted, *prepared.sources, state, common);
   if (!profile) return refused(profile.error().message, invalid_file, common);
   LookOptions look;
