@@ -8,7 +8,7 @@
 
 #include "cli/client/connection.h"
 #include "cli/client/start.h"
-#include "cli/health/cluster/health_ready.h"
+#include "cli/health/cluster/pairs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "cli/health/idle.h"
 #include "cli/health/profile.h"
-#include "cli/health/result.h"
-#include "cli/terminal/escape.h"
-#include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/benchmark/plan.h"
 #include "health/checks/infiniband/port.h"
@@ -104,32 +100,6 @@ double took_of(const ProbeFigures& figures, const std::string& check) {
   return took_ms;
 }
 
-std::string unit_of(const PerformanceSample& sample) {
-  const PerformanceMetric* metric = find_performance_metric(sample.metric);
-  return metric == nullptr ? "" : std::string(metric->unit);
-}
-
-std::string figures_text(const ActiveLook& look, const HealthTextForm& form) {
-  Table table({"MEASURED", "DEVICE", "VALUE", "UNIT"});
-  for (const PerformanceSample& one : look.figures) {
-    table.add({one.metric, one.device, one.value ? plain_number(*one.value) : one.error,
-               one.value ? unit_of(one) : ""});
-  }
-  return table.empty() ? "" : table.text(form.width, form.color) + "\n";
-}
-
-HealthState remembered(const std::optional<std::filesystem::path>& file, const std::string& host,
-                       const CommonOptions& common) {
-  if (!file) return {};
-  auto state = load_health_state(*file);
-  if (!state) {
-    notice(state.error().message + "; starting with empty state", common);
-    return {};
-  }
-  const bool is_of_here = *state && (*state)->host == host;
-  return is_of_here ? std::move(**state) : HealthState{};
-}
-
 Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
                                   const CommonOptions& common) {
   if (options.profile_alone) return lone_profile(options.profile, common);
@@ -205,7 +175,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
   return figures;
 }
 
-ActiveLook judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
+HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
                          const ActiveMoment& moment, HealthState& state) {
   const std::vector<HealthFinding> findings = judge_samples(profile, figures.samples, {});
   NodeHealth health(profile, std::move(state.health));
@@ -214,40 +184,17 @@ ActiveLook judge_figures(const ProbeFigures& figures, const HealthProfile& profi
   state.host = moment.run.host;
   state.health = health.memory();
 
-  ActiveLook result;
-  result.figures = figures.samples;
-  HealthLook& look = result.look;
-  look.run = moment.run;
-  look.profile = profile.name;
-  look.phase = "on-demand";
-  look.took = moment.took;
+  HostHealth host = health_of(moment.run, profile.name, moment.took);
+  host.metrics = figures.samples;
   std::map<std::string, int> of_check;
   for (const HealthFinding& finding : findings) ++of_check[finding.check];
   for (const HealthFinding& finding : findings) {
     const double took_ms = took_of(figures, finding.check) / of_check[finding.check];
-    look.reports.push_back(
-        report_of(finding, took_ms, look.run, health.rules(), state.health.streaks));
+    host.findings.push_back(
+        report_of(finding, took_ms, moment.run, health.rules(), state.health.streaks));
   }
-  look.verdict = of_measurements(health.verdict(moment.at.wall));
-  return result;
-}
-
-std::string active_text(const ActiveLook& look, const HealthTextForm& form) {
-  return printable(figures_text(look, form)) + health_text(look.look, form);
-}
-
-Document active_document(const ActiveLook& look) {
-  Document out = health_document(look.look);
-  out["figures"] = Document::array();
-  for (const PerformanceSample& one : look.figures) {
-    out["figures"].push_back(
-        Document{{"metric", one.metric},
-                 {"device", one.device},
-                 {"value", one.value ? Document(*one.value) : Document(nullptr)},
-                 {"unit", unit_of(one)},
-                 {"error", one.value ? Document(nullptr) : Document(one.error)}});
-  }
-  return out;
+  host.verdict = report_of(of_measurements(health.verdict(moment.at.wall)));
+  return host;
 }
 
 std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& common) {
@@ -305,27 +252,22 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const bool was_busy = !figures.busy.empty();
   if (was_busy) notice("not idle: " + figures.busy + ": state not saved", common);
   const auto file = was_busy ? std::nullopt : active_state_file(options, sources.host());
-  HealthState state = remembered(file, sources.host(), common);
+  HealthState state = remembered_state(file, sources.host(), common);
   ActiveMoment moment;
   moment.at = sources.now();
   moment.run = {moment.at.wall, sources.host(), sources.boot_id(), {}, utc_text};
   moment.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
-  const ActiveLook look = judge_figures(figures, *profile, moment, state);
+  HealthResult result{
+      moment.at.wall, HealthExit::unclear, {judge_figures(figures, *profile, moment, state)}};
   if (file) {
     const auto saved = save_health_state(*file, state);
     if (!saved) notice(saved.error().message + ": state not saved", common);
   }
-  const HealthForms forms{moment.at.wall, look.look.reports,
-                          [&](const HealthTextForm& form) { return active_text(look, form); },
-                          [&] { return health_lines(look.look); },
-                          [&] { return active_document(look); }};
-  const int written = write_prometheus_file(options.prometheus_file, forms, common);
   const bool has_any =
       std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
-  HealthExit exit = has_any ? health_exit(look.look.verdict) : HealthExit::unclear;
-  if (was_busy && exit != HealthExit::healthy) exit = HealthExit::unclear;
-  const int code = tell_health(forms, exit, options.all, common);
-  return written != 0 ? written : code;
+  if (has_any) result.exit = result.hosts.front().verdict.state;
+  if (was_busy && result.exit != HealthExit::healthy) result.exit = HealthExit::unclear;
+  return give_health(result, options.all, options.prometheus_file, common);
 }
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/health/health_report.h"
+#include "cli/health/result.h"
 #include "cli/health/run.h"
 #include "cli/health/sources.h"
 #include "cli/health/state.h"
@@ -70,11 +70,6 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
 
 // What the figures make of the host: findings, and a verdict with what is remembered. Pure.
 
-struct ActiveLook {
-  HealthLook look;
-  std::vector<PerformanceSample> figures;  // all that was measured, floor or none
-};
-
 struct ActiveMoment {
   RunFacts run;
   CheckMoment at;
@@ -82,11 +77,7 @@ struct ActiveMoment {
 };
 
 // `state` is what is remembered of the host, and is changed.
-ActiveLook judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
+HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profile,
                          const ActiveMoment& moment, HealthState& state);
-
-std::string active_text(const ActiveLook& look, const HealthTextForm& form);
-// As health_document, with `figures`: [{metric, device, value, unit, error}].
-Document active_document(const ActiveLook& look);
 
 }  // namespace muster

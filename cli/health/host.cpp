@@ -163,47 +163,50 @@ RunFindings NodeLook::latest() const {
 }
 
 // What keeps jobs away has its row, though this run found nothing of it.
-void NodeLook::show_fault(HealthLook& look, const StandingFault& fault) const {
+void NodeLook::show_fault(HostHealth& host, const StandingFault& fault, const RunFacts& run) const {
   const auto is_of_fault = [&](const FindingReport& one) {
     return one.check == fault.finding.check && one.device == fault.finding.device;
   };
   const auto is_shown = [&](const FindingReport& one) {
     return is_of_fault(one) && one.status != word_of(CheckStatus::pass);
   };
-  if (std::ranges::any_of(look.reports, is_shown)) return;
-  std::erase_if(look.reports, is_of_fault);
+  if (std::ranges::any_of(host.findings, is_shown)) return;
+  std::erase_if(host.findings, is_of_fault);
   HealthFinding finding = fault.finding;
   finding.evidence.push_back("not seen in this run, last " + utc_text(fault.last_bad) +
                              "; active until " + stands_until(fault));
-  look.reports.push_back(
-      report_of(finding, 0, look.run, health_.rules(), health_.memory().streaks));
+  host.findings.push_back(report_of(finding, 0, run, health_.rules(), health_.memory().streaks));
 }
 
-HealthLook NodeLook::result() const {
-  HealthLook look;
+HostHealth NodeLook::result() const {
   const NodeHealthMemory memory = health_.memory();
-  look.run = {sources_.now().wall, sources_.host(), sources_.boot_id(), {}, utc_text};
-  look.profile = options_.profile.name;
-  look.phase = name_of(options_.phase);
-  look.looks = std::max(1, looks_);
-  look.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began_);
+  const RunFacts run{sources_.now().wall, sources_.host(), sources_.boot_id(), {}, utc_text};
+  const auto took = std::chrono::steady_clock::now() - began_;
+  HostHealth host =
+      health_of(run, options_.profile.name, std::chrono::duration_cast<Milliseconds>(took));
+  host.phase = name_of(options_.phase);
+  host.looks = std::max(1, looks_);
   const RunFindings found = latest();
   for (std::size_t i = 0; i < found.findings.size(); ++i) {
-    look.reports.push_back(
-        report_of(found.findings[i], found.took_ms[i], look.run, health_.rules(), memory.streaks));
+    host.findings.push_back(
+        report_of(found.findings[i], found.took_ms[i], run, health_.rules(), memory.streaks));
   }
-  look.first_readings = found.first_readings;
-  look.verdict = verdict();
-  for (const auto* faults : {&look.verdict.drains, &look.verdict.would_drain}) {
-    for (const StandingFault& fault : *faults) show_fault(look, fault);
+  host.counts.first_readings = found.first_readings;
+  const NodeVerdict verdict = this->verdict();
+  for (const auto* faults : {&verdict.drains, &verdict.would_drain}) {
+    for (const StandingFault& fault : *faults) show_fault(host, fault, run);
   }
-  look.hung = sources_.hung();
-  look.beside_ranks = options_.beside_ranks;
+  host.hung = sources_.hung();
+  host.beside_ranks = options_.beside_ranks;
   const NodeReadings& all = sources_.all();
-  look.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
-  std::erase_if(look.versions, [&](const auto& one) { return !is_asked_for(one.first); });
-  look.nothing_checked = look.reports.empty() && look.first_readings == 0 && look.versions.empty();
-  return look;
+  host.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
+  std::erase_if(host.versions, [&](const auto& one) { return !is_asked_for(one.first); });
+  host.verdict = report_of(verdict);
+  const bool is_checked = !host.findings.empty() || found.first_readings > 0;
+  // Of what was asked for there is nothing here: nothing speaks for the host.
+  const bool is_silent = !is_checked && host.versions.empty();
+  if (is_silent && !verdict.is_drained()) host.verdict.state = HealthExit::unclear;
+  return host;
 }
 
 HealthState NodeLook::state() const {

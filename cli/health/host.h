@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/health/health_report.h"
+#include "cli/health/result.h"
 #include "cli/health/sources.h"
 #include "cli/health/state.h"
 #include "health/monitor/node_health.h"
@@ -21,9 +21,9 @@ struct LookOptions {
   Phase phase = Phase::on_demand;
   std::vector<std::string> checks;  // patterns; none: all
   std::set<std::int64_t> ended_uids;
-  bool is_idle = false;   // no job of anybody runs here
+  bool is_idle = false;       // no job of anybody runs here
   bool beside_ranks = false;  // only what may run beside them is done: told in the result
-  bool may_pause = true;  // a second of time to look again at what one look cannot tell
+  bool may_pause = true;      // a second of time to look again at what one look cannot tell
 };
 
 inline constexpr std::string_view phase_names[] = {"prolog",     "periodic",  "epilog",
@@ -55,7 +55,7 @@ class NodeLook {
   bool is_open() const;
   int looks() const { return looks_; }
 
-  HealthLook result() const;
+  HostHealth result() const;
   HealthState state() const;
   const CheckRules& rules() const { return health_.rules(); }
   Streaks& streaks() { return health_.streaks(); }
@@ -65,7 +65,7 @@ class NodeLook {
   bool is_asked_for(const std::string& check) const;
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
-  void show_fault(HealthLook& look, const StandingFault& fault) const;
+  void show_fault(HostHealth& host, const StandingFault& fault, const RunFacts& run) const;
 
   HealthSources& sources_;
   LookOptions options_;

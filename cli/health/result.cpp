@@ -1,123 +1,146 @@
 #include "cli/health/result.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
-#include "cli/terminal/document.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
+#include "health/model/profile_floor.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/agent/health/gate_benchmark.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
+// Sources of a finding are few lines; more of them help nobody on a terminal.
+constexpr std::size_t evidence_lines_most = 4;
+// An answer of ours is nested a handful deep.
+constexpr int depth_most = 32;
 constexpr const char* fitness_words[] = {"drained", "unreachable", "unclear", "ok"};
+constexpr HealthExit exits[] = {HealthExit::healthy, HealthExit::drained, HealthExit::unclear};
 
-std::string text_at(const Document& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return {};
-  return found->get<std::string>();
-}
-
-ReportValue value_at(const Document& object, const char* key) {
-  ReportValue value;
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return value;
-  if (found->is_number_integer()) {
-    value.whole = found->get<std::int64_t>();
-  } else if (found->is_number()) {
-    value.number = found->get<double>();
-  } else {
-    value.text = found->get<std::string>();
-  }
-  return value;
-}
-
-// As code_of: a status of no known word is unknown.
-MonitorCode code_of(const FindingReport& report) {
-  if (report.status == word_of(CheckStatus::pass)) return MonitorCode::ok;
-  if (report.status != word_of(CheckStatus::fail)) return MonitorCode::unknown;
-  const bool is_serious = !report.severity.starts_with(word_of(Remedy::warn));
-  const bool drains = is_serious && report.fault_class != word_of(FaultClass::user);
-  return drains && report.mode == "enforce" ? MonitorCode::critical : MonitorCode::warning;
-}
-
-FindingReport read_report(const Document& in, const std::string& node) {
-  FindingReport report;
-  report.ts = text_at(in, "ts");
-  report.host = node;
-  report.boot_id = text_at(in, "boot_id");
-  report.check = text_at(in, "check");
-  report.device = text_at(in, "device");
-  report.serial = text_at(in, "serial");
-  report.status = text_at(in, "status");
-  report.severity = text_at(in, "severity");
-  report.fault_class = text_at(in, "class");
-  report.value = value_at(in, "value");
-  report.expected = text_at(in, "expected");
-  report.unit = text_at(in, "unit");
-  report.source = text_at(in, "source");
-  if (const auto took = in.find("duration_ms"); took != in.end()) {
-    report.duration_ms = took->get<double>();
-  }
-  report.mode = text_at(in, "mode");
-  report.finding = text_at(in, "finding");
-  if (in.contains("first_seen")) report.first_seen = text_at(in, "first_seen");
-  if (in.contains("job")) report.job = value_at(in, "job");
-  if (in.contains("evidence")) report.evidence = in.at("evidence").get<std::vector<std::string>>();
-  report.code = code_of(report);
-  return report;
-}
-
-std::string names_at(const Document& verdict, const char* key) {
-  std::string names;
-  for (const Document& one : verdict.at(key)) {
-    const std::string device = text_at(one, "device");
-    names += (names.empty() ? "" : ", ") + text_at(one, "check");
-    if (!device.empty()) names += " " + device;
-  }
-  return names;
-}
-
-std::string why_unclear(const Document& verdict) {
-  const std::string unclear = names_at(verdict, "unclear");
-  const std::string unconfirmed = names_at(verdict, "unconfirmed");
-  std::string why = unclear.empty() ? "" : "required check did not pass: " + unclear;
-  if (unconfirmed.empty()) return why;
-  return why + (why.empty() ? "" : "; ") + "not yet confirmed: " + unconfirmed;
-}
-
-// Throws for what is no answer.
-void read_verdict(const Document& verdict, NodeAnswer& answer) {
-  const std::string state = verdict.at("state").get<std::string>();
-  if (state == "healthy") {
-    answer.fitness = NodeFitness::ok;
-  } else if (state == "unclear") {
-    answer.fitness = NodeFitness::unclear;
-    answer.why = why_unclear(verdict);
-  } else if (state == "drained") {
-    answer.fitness = NodeFitness::drained;
-    answer.why = text_at(verdict, "reason");
-  } else {
-    throw std::runtime_error("its verdict is of no known state");
-  }
+const char* state_word(HealthExit exit) {
+  return exit == HealthExit::drained   ? "drained"
+         : exit == HealthExit::unclear ? "unclear"
+                                       : "healthy";
 }
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-// An answer of ours is nested a handful deep. What is written out again is gone through by
-// recursion, and what a node says must not be able to end that on the end of the stack.
-constexpr int depth_most = 32;
+// ---- members to JSON and back -----------------------------------------------------------------
+
+template <class T>
+concept HasMembers = requires(T& t) {
+  T::fields(t, [](const char*, auto&) {});
+};
+
+template <class T>
+Document to_document(const T& value) {
+  if constexpr (HasMembers<T>) {
+    Document out = Document::object();
+    T::fields(value, [&](const char* name, const auto& member) {
+      Document one = to_document(member);
+      // What a finding lacks leaves no trace.
+      const bool is_left_out = std::is_same_v<T, FindingReport> && one.is_null();
+      if (!is_left_out) out[name] = std::move(one);
+    });
+    return out;
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? to_document(*value) : Document(nullptr);
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    Document out = Document::object();
+    for (const auto& [key, item] : value) out[key] = to_document(item);
+    return out;
+  } else if constexpr (requires { value.front(); } && !std::is_same_v<T, std::string>) {
+    Document out = Document::array();
+    for (const auto& item : value) out.push_back(to_document(item));
+    return out;
+  } else if constexpr (std::is_same_v<T, HealthExit>) {
+    return state_word(value);
+  } else {
+    return value;
+  }
+}
+
+// Absent and null members keep their defaults; throws for a wrong type.
+template <class T>
+void from_document(const Document& in, T& value) {
+  if constexpr (HasMembers<T>) {
+    require(in.is_object(), "a part of it is no object");
+    if constexpr (std::is_same_v<T, FindingReport>) {
+      if (in.contains("job")) value.job.emplace();
+    }
+    T::fields(value, [&](const char* name, auto& member) {
+      const auto found = in.find(name);
+      if (found != in.end() && !found->is_null()) from_document(*found, member);
+    });
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    require(in.is_object(), "its versions are no object");
+    for (const auto& [key, item] : in.items()) from_document(item, value[key]);
+  } else if constexpr (std::is_same_v<T, HealthExit>) {
+    const auto word = in.get<std::string>();
+    const auto* found =
+        std::ranges::find_if(exits, [&](HealthExit exit) { return word == state_word(exit); });
+    require(found != std::end(exits), "its verdict is of no known state");
+    value = *found;
+  } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
+    if (in.is_number_integer()) value = in.get<std::int64_t>();
+  } else if constexpr (std::is_same_v<T, std::optional<double>>) {
+    if (in.is_number_float()) value = in.get<double>();
+  } else if constexpr (std::is_same_v<T, std::optional<std::string>>) {
+    if (!in.is_number()) value = in.get<std::string>();
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    require(in.is_number_integer(), "a count is no whole number");
+    value = in.get<std::int64_t>();
+  } else if constexpr (requires { value.emplace_back(); }) {
+    require(in.is_array(), "a part of it is no list");
+    for (const Document& item : in) from_document(item, value.emplace_back());
+  } else {
+    value = in.get<T>();
+  }
+}
+
+std::string unit_of(const PerformanceSample& sample) {
+  const PerformanceMetric* metric = find_performance_metric(sample.metric);
+  return metric == nullptr ? "" : std::string(metric->unit);
+}
+
+Document metrics_document(const std::vector<PerformanceSample>& metrics) {
+  Document all = Document::array();
+  for (const PerformanceSample& one : metrics) {
+    all.push_back(Document{{"metric", one.metric},
+                           {"device", one.device},
+                           {"value", to_document(one.value)},
+                           {"unit", unit_of(one)},
+                           {"error", one.value ? Document(nullptr) : Document(one.error)}});
+  }
+  return all;
+}
+
+// ---- what a node wrote ------------------------------------------------------------------------
+
+// As code_of: a status of no known word is unknown.
+MonitorCode code_of(const FindingReport& finding) {
+  if (finding.status == word_of(CheckStatus::pass)) return MonitorCode::ok;
+  if (finding.status != word_of(CheckStatus::fail)) return MonitorCode::unknown;
+  const bool is_serious = !finding.severity.starts_with(word_of(Remedy::warn));
+  const bool drains = is_serious && finding.fault_class != word_of(FaultClass::user);
+  return drains && finding.mode == "enforce" ? MonitorCode::critical : MonitorCode::warning;
+}
 
 Document parsed(const std::string& text) {
   return Document::parse(text, [](int depth, Document::parse_event_t, Document&) {
@@ -126,57 +149,220 @@ Document parsed(const std::string& text) {
   });
 }
 
-NodeVersions read_versions(const Document& in) {
-  NodeVersions versions;
-  require(in.is_object(), "its versions are no object");
-  for (const auto& [check, facts] : in.items()) {
-    require(facts.is_object(), "its versions are no object");
-    for (const auto& [what, version] : facts.items()) {
-      versions[check][what] = version.get<std::string>();
-    }
+std::string name_of(const std::string& check, const std::string& device) {
+  return device.empty() ? check : check + " " + device;
+}
+
+std::string names_of(const std::vector<OpenCheck>& checks) {
+  std::vector<std::string> names;
+  for (const OpenCheck& one : checks) names.push_back(name_of(one.check, one.device));
+  return joined(names);
+}
+
+std::string why_unclear(const VerdictReport& verdict) {
+  std::vector<std::string> why;
+  if (!verdict.unclear.empty()) {
+    why.push_back("required check did not pass: " + names_of(verdict.unclear));
   }
-  return versions;
+  if (!verdict.unconfirmed.empty()) {
+    why.push_back("not yet confirmed: " + names_of(verdict.unconfirmed));
+  }
+  return why.empty() ? "nothing was checked" : joined(why, "; ");
 }
 
-std::vector<PerformanceSample> figures_of(const std::string& text) {
-  auto figures = read_measured(text);
-  if (!figures) throw std::runtime_error(figures.error().message);
-  return std::move(*figures);
-}
-
-void read_document(const std::string& text, NodeAnswer& answer) {
+// Throws for what is no answer.
+HostHealth read_host(const std::string& text) {
   const Document in = parsed(text);
   require(in.is_object(), "it is no object");
-  read_verdict(in.at("verdict"), answer);
-  answer.boot_id = text_at(in, "boot_id");
-  answer.profile = text_at(in, "profile");
-  answer.phase = text_at(in, "phase");
-  answer.beside_ranks = in.at("beside_ranks").get<bool>();
-  answer.versions = read_versions(in.at("versions"));
-  if (in.contains("figures")) answer.figures = figures_of(text);
-  require(in.at("findings").is_array(), "its findings are no list");
-  for (const Document& finding : in.at("findings")) {
-    require(finding.is_object(), "a finding is no object");
-    answer.reports.push_back(read_report(finding, answer.node));
+  for (const char* key : {"verdict", "beside_ranks", "versions", "findings"}) {
+    require(!in.at(key).is_null(), "a part of it is missing");
   }
-  const bool is_unexplained = answer.fitness == NodeFitness::unclear && answer.why.empty();
-  if (is_unexplained && answer.reports.empty()) answer.why = "nothing was checked";
+  HostHealth host;
+  from_document(in, host);
+  from_document(in.at("verdict").at("state"), host.verdict.state);
+  if (!in.contains("figures")) return host;
+  auto metrics = read_measured(text);
+  if (!metrics) throw std::runtime_error(metrics.error().message);
+  host.metrics = std::move(*metrics);
+  return host;
 }
 
-FindingReport unknown_report(const std::string& node, const std::string& check,
-                             const std::string& why, const std::string& now) {
+void judge_answer(HostHealth& host) {
+  switch (host.verdict.state) {
+    case HealthExit::healthy:
+      host.fitness = NodeFitness::ok;
+      break;
+    case HealthExit::drained:
+      host.fitness = NodeFitness::drained;
+      host.why = host.verdict.reason.value_or("");
+      break;
+    case HealthExit::unclear:
+      host.fitness = NodeFitness::unclear;
+      host.why = why_unclear(host.verdict);
+  }
+}
+
+HostHealth unanswered(const std::string& node, const std::string& target, const std::string& why) {
+  HostHealth host;
+  host.phase.clear();
+  host.node = node;
+  host.target = target;
+  host.why = why;
+  return host;
+}
+
+FindingReport unknown_finding(const std::string& node, const std::string& check,
+                              const std::string& why, const std::string& now) {
   const CheckSpec* spec = find_check(check);
-  FindingReport report;
-  report.ts = now;
-  report.host = node;
-  report.check = check;
-  report.status = word_of(CheckStatus::unknown);
-  report.severity = text_of(spec->severity);
-  report.fault_class = word_of(spec->fault);
-  report.mode = "observe";  // whoever asks drains nothing
-  report.evidence = {why};
-  report.code = MonitorCode::unknown;
-  return report;
+  FindingReport finding;
+  finding.ts = now;
+  finding.host = node;
+  finding.check = check;
+  finding.status = word_of(CheckStatus::unknown);
+  finding.severity = text_of(spec->severity);
+  finding.fault_class = word_of(spec->fault);
+  finding.source = spec->source;
+  finding.mode = "observe";  // whoever asks drains nothing
+  finding.evidence = {why};
+  finding.code = MonitorCode::unknown;
+  return finding;
+}
+
+// ---- for people -------------------------------------------------------------------------------
+
+std::string upper(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return text;
+}
+
+std::string findings_table(const std::vector<FindingReport>& findings, const HealthTextForm& form) {
+  std::vector<std::string> headings;
+  for (const std::string& heading : finding_headings()) headings.push_back(upper(heading));
+  if (!form.hosts) headings.erase(headings.begin());
+  Table table(headings);
+  for (const FindingReport& finding : findings) {
+    if (!form.all && finding.status == word_of(CheckStatus::pass)) continue;
+    std::vector<std::string> cells = finding_row(finding);
+    if (!form.hosts) cells.erase(cells.begin());
+    table.add(std::move(cells));
+  }
+  return table.empty() ? "" : table.text(form.width, form.color);
+}
+
+std::string evidence_of(const FindingReport& finding, const HealthTextForm& form) {
+  const std::string host = form.hosts && !finding.host.empty() ? finding.host + " " : "";
+  std::string text = host + name_of(finding.check, finding.device) + ": " + finding.source + "\n";
+  std::size_t shown = 0;
+  for (const std::string& line : finding.evidence) {
+    if (++shown > evidence_lines_most) break;
+    text += "  " + one_line(line) + "\n";
+  }
+  if (finding.evidence.size() > evidence_lines_most) {
+    text += "  … " + std::to_string(finding.evidence.size() - evidence_lines_most) + " more\n";
+  }
+  return text;
+}
+
+std::string metrics_table(const HostHealth& host, const HealthTextForm& form) {
+  Table table({"MEASURED", "DEVICE", "VALUE", "UNIT"});
+  for (const PerformanceSample& one : host.metrics) {
+    table.add({one.metric, one.device, one.value ? plain_number(*one.value) : one.error,
+               one.value ? unit_of(one) : ""});
+  }
+  return table.empty() ? "" : printable(table.text(form.width, form.color) + "\n");
+}
+
+// How many checks passed, failed, are unknown, in how long, by which profile.
+std::string summary_of(const HostHealth& host) {
+  const FindingCounts counts = counts_of(host.findings);
+  std::string text = std::to_string(counts.pass) +
+                     (counts.pass == 1 ? " check passed, " : " checks passed, ") +
+                     std::to_string(counts.fail) + " failed, " + std::to_string(counts.unknown) +
+                     " unknown, in " + elapsed_text(Milliseconds{host.took_ms});
+  if (host.counts.first_readings > 0) {
+    text +=
+        ", and " + std::to_string(host.counts.first_readings) + " counters read for the first time";
+  }
+  if (host.looks > 1) text += " (" + std::to_string(host.looks) + " looks)";
+  return text + "; " + (host.profile ? "profile " + *host.profile : "no profile") + "\n";
+}
+
+std::string fault_line(const char* what, const FaultReport& fault) {
+  return what + name_of(fault.check, fault.device) + ", " + fault.severity + ", since " +
+         fault.since + "\n";
+}
+
+std::string verdict_lines(const HostHealth& host) {
+  const VerdictReport& verdict = host.verdict;
+  std::string text;
+  for (const FaultReport& fault : verdict.drains) text += fault_line("drains: ", fault);
+  for (const FaultReport& fault : verdict.would_drain) {
+    text += fault_line("would drain (observe mode): ", fault);
+  }
+  if (!verdict.would_drain.empty()) {  // the worst of them as an example
+    text += "to make it drain: `" + verdict.would_drain.front().check +
+            ": {mode: enforce}` under `checks:` of " +
+            (host.profile ? "a profile over " + *host.profile : "a profile") +
+            " (docs/health.md)\n";
+  }
+  if (!verdict.unclear.empty()) {
+    text += "required check did not pass: " + names_of(verdict.unclear) + "\n";
+  }
+  if (!verdict.unconfirmed.empty()) {
+    text += "failed, not yet confirmed: " + names_of(verdict.unconfirmed) + "\n";
+  }
+  return text;
+}
+
+std::string last_line(const HostHealth& host, bool color) {
+  const std::string name = one_line(host.host);
+  const VerdictReport& verdict = host.verdict;
+  if (verdict.is_drained()) {
+    return inked(name + " unavailable", Ink::red, color) + ": " +
+           one_line(verdict.reason.value_or("")) + "\n";
+  }
+  if (verdict.state == HealthExit::healthy) {
+    return inked(name + " is ready", Ink::green, color) + "\n";
+  }
+  const bool is_told = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  return inked(name + " is unknown", Ink::yellow, color) +
+         (is_told ? "\n" : ": " + why_unclear(verdict) + "\n");
+}
+
+// ---- a verdict --------------------------------------------------------------------------------
+
+std::vector<FaultReport> faults_of(const std::vector<StandingFault>& faults) {
+  std::vector<FaultReport> all;
+  for (const StandingFault& fault : faults) {
+    const HealthFinding& of = fault.finding;
+    all.push_back({of.check, of.device, text_of(fault.severity),
+                   std::string(word_of(of.fault_class)), fault.id, utc_text(fault.first_seen),
+                   of.value, of.expected, of.evidence});
+  }
+  return all;
+}
+
+std::vector<OpenCheck> open_of(const std::vector<SampleWanted>& wanted) {
+  std::vector<OpenCheck> all;
+  for (const SampleWanted& one : wanted) all.push_back({one.check, one.device});
+  return all;
+}
+
+MonitorCode monitor_code(const HealthResult& result) {
+  return result.exit == HealthExit::drained   ? result.when_named
+         : result.exit == HealthExit::unclear ? MonitorCode::unknown
+                                              : MonitorCode::ok;
+}
+
+HostNames host_names(const HealthResult& result) {
+  return result.monitor_hosts == MonitorHosts::told ? HostNames::told : HostNames::left_out;
+}
+
+PluginAnswer plugin_answer(const HealthResult& result) {
+  const bool is_one = result.hosts.size() == 1 && result.monitor_hosts != MonitorHosts::told;
+  const std::int64_t first_readings = is_one ? result.hosts.front().counts.first_readings : 0;
+  return nagios_answer(findings_for_monitors(result), host_names(result),
+                       static_cast<int>(first_readings), monitor_code(result));
 }
 
 }  // namespace
@@ -185,47 +371,156 @@ const char* word(NodeFitness fitness) {
   return fitness_words[static_cast<std::size_t>(fitness)];
 }
 
-NodeAnswer read_answer(const std::string& node, const std::string& target, std::string text,
+HealthExit health_exit(const NodeVerdict& verdict) {
+  if (verdict.is_drained()) return HealthExit::drained;
+  const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  return is_open ? HealthExit::unclear : HealthExit::healthy;
+}
+
+VerdictReport report_of(const NodeVerdict& verdict) {
+  VerdictReport report;
+  report.state = health_exit(verdict);
+  if (verdict.is_drained()) {
+    report.reason = verdict.reason();
+    report.remedy = word_of(verdict.worst());
+  }
+  report.stops_job = verdict.stops_job();
+  report.drains = faults_of(verdict.drains);
+  report.would_drain = faults_of(verdict.would_drain);
+  report.warnings = faults_of(verdict.warnings);
+  report.unclear = open_of(verdict.unclear);
+  report.unconfirmed = open_of(verdict.unconfirmed);
+  return report;
+}
+
+FindingCounts counts_of(const std::vector<FindingReport>& findings) {
+  FindingCounts counts;
+  for (const FindingReport& finding : findings) {
+    if (finding.status == word_of(CheckStatus::pass)) ++counts.pass;
+    if (finding.status == word_of(CheckStatus::fail)) ++counts.fail;
+    if (finding.status == word_of(CheckStatus::unknown)) ++counts.unknown;
+  }
+  return counts;
+}
+
+HostHealth health_of(const RunFacts& run, const std::string& profile, Milliseconds took) {
+  HostHealth host;
+  host.ts = utc_text(run.at);
+  host.host = run.host;
+  host.boot_id = run.boot_id;
+  if (!profile.empty()) host.profile = profile;
+  host.took_ms = took.count();
+  return host;
+}
+
+Document health_document(const HostHealth& of) {
+  HostHealth host = of;
+  host.counts = counts_of(host.findings);
+  host.counts.first_readings = of.counts.first_readings;
+  host.findings = worst_first(std::move(host.findings));
+  Document out = to_document(host);
+  if (!host.metrics.empty()) out["figures"] = metrics_document(host.metrics);
+  return out;
+}
+
+Document report_document(const FindingReport& finding) {
+  return to_document(finding);
+}
+
+Document verdict_document(const VerdictReport& verdict) {
+  return to_document(verdict);
+}
+
+std::string report_lines(const std::vector<FindingReport>& findings) {
+  std::string text;
+  for (const FindingReport& finding : findings) {
+    text += document_line(report_document(finding)) + "\n";
+  }
+  return text;
+}
+
+HostHealth read_answer(const std::string& node, const std::string& target, const std::string& text,
                        const std::string& now) {
-  NodeAnswer answer;
-  answer.node = node;
-  answer.target = target;
   try {
-    read_document(text, answer);
-    answer.text = std::move(text);
-    return answer;
+    HostHealth host = read_host(text);
+    host.node = node;
+    host.target = target;
+    host.has_answered = true;
+    for (FindingReport& finding : host.findings) {
+      finding.host = node;
+      finding.code = code_of(finding);
+    }
+    judge_answer(host);
+    return host;
   } catch (const std::exception& wrong) {
     return no_answer(node, target, std::string("its answer cannot be read: ") + wrong.what(), now);
   }
 }
 
-NodeAnswer no_answer(const std::string& node, const std::string& target, const std::string& why,
+HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now) {
-  NodeAnswer answer;
-  answer.node = node;
-  answer.target = target;
-  answer.why = why;
-  FindingReport report = unknown_report(node, "host.agent", why, now);
-  report.expected = "an answer";
-  report.source = "the controller";
-  answer.reports = {std::move(report)};
-  return answer;
+  HostHealth host = unanswered(node, target, why);
+  host.findings = {unknown_finding(node, "host.agent", why, now)};
+  host.findings[0].expected = "an answer";
+  host.findings[0].source = "the controller";
+  return host;
 }
 
-NodeAnswer not_measured(const std::string& node, const std::string& target, const std::string& why,
+HostHealth not_measured(const std::string& node, const std::string& target, const std::string& why,
                         const std::vector<std::string>& checks, const std::string& now) {
-  NodeAnswer answer;
-  answer.node = node;
-  answer.target = target;
-  answer.fitness = NodeFitness::unclear;
-  answer.why = why;
-  answer.phase = "not measured";
+  HostHealth host = unanswered(node, target, why);
+  host.fitness = NodeFitness::unclear;
+  host.phase = "not measured";
   for (const std::string& check : checks) {
-    FindingReport report = unknown_report(node, check, answer.why, now);
-    report.source = find_check(check)->source;
-    answer.reports.push_back(std::move(report));
+    host.findings.push_back(unknown_finding(node, check, why, now));
   }
-  return answer;
+  return host;
+}
+
+std::string findings_text(const std::vector<FindingReport>& all, const HealthTextForm& form) {
+  const auto findings = worst_first(all);
+  std::string text = findings_table(findings, form);
+  std::string evidence;
+  for (const FindingReport& finding : findings) {
+    const bool is_pass = finding.status == word_of(CheckStatus::pass);
+    if (!is_pass && !finding.evidence.empty()) evidence += evidence_of(finding, form);
+  }
+  if (!evidence.empty()) text += "\n" + printable(evidence);
+  return text;
+}
+
+std::string health_body(const HostHealth& host, const HealthTextForm& form) {
+  std::string text = findings_text(host.findings, form);
+  if (!text.empty()) text += "\n";
+  if (host.beside_ranks) text += ranks_note;
+  for (const HungSource& hung : host.hung) {
+    text += inked("hung", Ink::red, form.color) + ": " + one_line(hung.source) + ": " +
+            one_line(hung.why) + "\n";
+  }
+  return metrics_table(host, form) + text + printable(summary_of(host) + verdict_lines(host));
+}
+
+std::string health_text(const HostHealth& host, const HealthTextForm& form) {
+  return health_body(host, form) + last_line(host, form.color);
+}
+
+std::vector<FindingReport> findings_of(const std::vector<HostHealth>& hosts) {
+  std::vector<FindingReport> all;
+  for (const HostHealth& host : hosts) {
+    all.insert(all.end(), host.findings.begin(), host.findings.end());
+  }
+  return all;
+}
+
+std::string on_host(const std::string& host, const std::string& device) {
+  return host + (host.empty() || device.empty() ? "" : " ") + device;
+}
+
+std::vector<FindingReport> findings_for_monitors(const HealthResult& result) {
+  std::vector<FindingReport> findings = findings_of(result.hosts);
+  if (result.monitor_hosts != MonitorHosts::in_device) return findings;
+  for (FindingReport& one : findings) one.device = on_host(one.host, one.device);
+  return findings;
 }
 
 std::string misused_query(const CommonOptions& common) {
@@ -235,39 +530,50 @@ std::string misused_query(const CommonOptions& common) {
   return is_for_monitors && !common.query.empty() ? "--query goes with json, yaml and tsv" : "";
 }
 
-int tell_health(const HealthForms& forms, HealthExit code, bool all, const CommonOptions& common) {
+int tell_health(const HealthResult& result, bool all, const CommonOptions& common) {
   if (common.output == OutputFormat::nagios) {
-    const PluginAnswer answer =
-        nagios_answer(forms.for_monitors, HostNames::left_out, forms.first_readings,
-                      monitor_code(code, forms.when_named));
+    const PluginAnswer answer = plugin_answer(result);
     write_all(Stream::out, answer.line + "\n");
     return answer.exit_code;
   }
   if (common.output == OutputFormat::prometheus) {
-    write_all(Stream::out, prometheus_text(forms.for_monitors, forms.at));
+    const auto findings = findings_for_monitors(result);
+    write_all(Stream::out, prometheus_text(findings, result.at, host_names(result)));
   } else if (common.output == OutputFormat::jsonl) {
-    write_all(Stream::out, forms.lines());
+    write_all(Stream::out, report_lines(findings_of(result.hosts)));
   } else if (wants_table(common)) {
     const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-    const bool color = wants_color(common.color, Stream::out);
-    write_all(Stream::out, forms.text({all, width, color}));
+    const HealthTextForm form{all, width, wants_color(common.color, Stream::out)};
+    write_all(Stream::out,
+              result.text ? result.text(form) : health_text(result.hosts.front(), form));
   } else {
-    const Document document = forms.document();
-    const bool is_lines = common.output == OutputFormat::tsv && common.query.empty();
-    const int printed = print_document(is_lines ? document["findings"] : document, common);
+    Document document = result.document ? result.document() : health_document(result.hosts.front());
+    if (common.output == OutputFormat::tsv && common.query.empty()) {
+      document = document.contains("findings") ? Document(document["findings"])
+                                               : to_document(findings_of(result.hosts));
+    }
+    const int printed = print_document(document, common);
     if (printed != 0) return printed;
   }
-  return static_cast<int>(code);
+  return static_cast<int>(result.exit);
 }
 
-int write_prometheus_file(const std::string& path, const HealthForms& forms,
+int write_prometheus_file(const std::string& path, const HealthResult& result,
                           const CommonOptions& common) {
   if (path.empty()) return 0;
   constexpr mode_t readable = 0644;
-  const std::string text = prometheus_text(forms.for_monitors, forms.at);
+  const std::string text =
+      prometheus_text(findings_for_monitors(result), result.at, host_names(result));
   if (replace_file(path, text, readable, Durable::in_cache)) return 0;
   complain("cannot write " + path + ": " + std::strerror(errno), common);
   return static_cast<int>(ExitCode::internal);
+}
+
+int give_health(const HealthResult& result, bool all, const std::string& prometheus_file,
+                const CommonOptions& common) {
+  const int written = write_prometheus_file(prometheus_file, result, common);
+  const int code = tell_health(result, all, common);
+  return written != 0 ? written : code;
 }
 
 }  // namespace muster

@@ -1,72 +1,211 @@
-// What a node said when its health was asked: the text that `muster health run -o json`, or
-// `active`, wrote there, read with distrust. What cannot be read is no answer, and no answer is
-// never a pass. Pure.
+// What `muster health` and its verbs found, of one host or of many, for people, programs and
+// monitors. Every verb fills the same structs; the lists of their members are the JSON of
+// `-o json`, which a node writes and whoever asked it reads, with distrust: what cannot be read is
+// no answer, and no answer is never a pass. Pure, but for what prints at the end.
+//
+// One host for machines; absent things are null:
+//   ts host boot_id profile phase beside_ranks looks took_ms
+//   verdict: {state: healthy|unclear|drained, reason, remedy, stops_job,
+//             drains would_drain warnings: [{check, device, severity, class, finding, since,
+//                                            value, expected, evidence}],
+//             unclear unconfirmed: [{check, device}]}
+//   hung: [{source, why}]
+//   counts: {pass, fail, unknown, first_readings}: the last are counters that have nothing to be
+//           compared with yet, and no finding
+//   versions: {check: {what: version}}, for checks that compare nodes
+//   findings: [one as a line of the form jsonl]
+//   figures: [{metric, device, value, unit, error}], of a host that was benchmarked
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/health/health_report.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "health/learn/versions.h"
 #include "health/model/performance.h"
 #include "health/output/finding_report.h"
+#include "health/verdict/node_verdict.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
-// Worst first.
+// What `muster health` ends with in the forms for people and programs.
+enum class HealthExit { healthy = 0, drained = 1, unclear = 3 };
+inline constexpr int unclear_health = static_cast<int>(HealthExit::unclear);
+
+// A fault that counts.
+struct FaultReport {
+  std::string check;
+  std::string device;
+  std::string severity;
+  std::string fault_class;
+  std::string finding;
+  std::string since;
+  std::string value;
+  std::string expected;
+  std::vector<std::string> evidence;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("check", self.check);
+    visit("device", self.device);
+    visit("severity", self.severity);
+    visit("class", self.fault_class);
+    visit("finding", self.finding);
+    visit("since", self.since);
+    visit("value", self.value);
+    visit("expected", self.expected);
+    visit("evidence", self.evidence);
+  }
+};
+
+// A check that leaves something open.
+struct OpenCheck {
+  std::string check;
+  std::string device;
+
+  MUSTER_FIELDS(check, device)
+};
+
+struct VerdictReport {
+  HealthExit state = HealthExit::unclear;
+  std::optional<std::string> reason;  // of the drain
+  std::optional<std::string> remedy;
+  bool stops_job = false;
+  std::vector<FaultReport> drains;
+  std::vector<FaultReport> would_drain;
+  std::vector<FaultReport> warnings;
+  std::vector<OpenCheck> unclear;
+  std::vector<OpenCheck> unconfirmed;
+
+  MUSTER_FIELDS(state, reason, remedy, stops_job, drains, would_drain, warnings, unclear,
+                unconfirmed)
+
+  bool is_drained() const { return state == HealthExit::drained; }
+};
+VerdictReport report_of(const NodeVerdict& verdict);
+HealthExit health_exit(const NodeVerdict& verdict);
+
+// A source that gave no answer, and was waited for.
+struct HungSource {
+  std::string source;  // a path, or a call of the driver
+  std::string why;     // "no answer within 5 s"
+
+  MUSTER_FIELDS(source, why)
+  friend bool operator==(const HungSource&, const HungSource&) = default;
+};
+
+struct FindingCounts {
+  std::int64_t pass = 0;
+  std::int64_t fail = 0;
+  std::int64_t unknown = 0;
+  std::int64_t first_readings = 0;  // counters that will be judged from the next run on
+
+  MUSTER_FIELDS(pass, fail, unknown, first_readings)
+};
+FindingCounts counts_of(const std::vector<FindingReport>& findings);
+
+// Of a node that was asked; worst first.
 enum class NodeFitness { drained, unreachable, unclear, ok };
 const char* word(NodeFitness fitness);
 
-struct NodeAnswer {
+struct HostHealth {
+  std::string ts;
+  std::string host;
+  std::string boot_id;
+  std::optional<std::string> profile;  // absent: none was known for this host
+  std::string phase = "on-demand";
+  bool beside_ranks = false;  // ranks run there: checks that would disturb them were left out
+  std::int64_t looks = 1;     // a second apart, as many as it took to be sure
+  std::int64_t took_ms = 0;
+  VerdictReport verdict;
+  std::vector<HungSource> hung;
+  FindingCounts counts;  // its first_readings; the others are counted when it is written
+  NodeVersions versions;
+  std::vector<FindingReport> findings;
+
+  MUSTER_FIELDS(ts, host, boot_id, profile, phase, beside_ranks, looks, took_ms, verdict, hung,
+                counts, versions, findings)
+
+  std::vector<PerformanceSample> metrics;  // all that was benchmarked, judged or not
+
+  // Of a node of the cluster that was asked.
   std::string node;
   std::string target;
   NodeFitness fitness = NodeFitness::unreachable;
   std::string why;  // a sentence; empty: ok
-  std::string boot_id;
-  std::string profile;  // empty: none
-  std::string phase;
-  bool beside_ranks = false;
-  std::vector<FindingReport> reports;  // their host is the node
-  NodeVersions versions;
-  std::vector<PerformanceSample> figures;  // of a node that was measured
-  std::string text;  // as it came; empty: it does not answer
+  bool has_answered = false;
 };
 
-NodeAnswer read_answer(const std::string& node, const std::string& target, std::string text,
-                       const std::string& now);
-// Its one finding is host.agent, unknown. `now`: utc_text.
-NodeAnswer no_answer(const std::string& node, const std::string& target, const std::string& why,
-                     const std::string& now);
+// Of a run that ends now. `profile`: empty: none.
+HostHealth health_of(const RunFacts& run, const std::string& profile, Milliseconds took);
 
-// It was reached and not measured. `why`: "not started: " of one that a job has, or that is not
-// idle, "not measured: " of one whose measurement failed. Each of the `checks` is unknown.
-NodeAnswer not_measured(const std::string& node, const std::string& target, const std::string& why,
+Document health_document(const HostHealth& host);
+Document report_document(const FindingReport& finding);
+Document verdict_document(const VerdictReport& verdict);
+// One line of JSON for each finding.
+std::string report_lines(const std::vector<FindingReport>& findings);
+
+// What a node wrote. Its findings are of `node`. `now`: utc_text.
+HostHealth read_answer(const std::string& node, const std::string& target, const std::string& text,
+                       const std::string& now);
+// Its one finding is host.agent, unknown.
+HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
+                     const std::string& now);
+// It was reached and not benchmarked. `why`: "not started: " of one that a job has, or that is not
+// idle, "not measured: " of one whose benchmark failed. Each of the `checks` is unknown.
+HostHealth not_measured(const std::string& node, const std::string& target, const std::string& why,
                         const std::vector<std::string>& checks, const std::string& now);
 
-// The forms in which `muster health` and its verbs give their result, and what is kept of it for
-// monitors: one way for all of them.
-
-struct HealthForms {
-  Time at;
-  std::vector<FindingReport> for_monitors;  // Nagios, Prometheus
-  std::function<std::string(const HealthTextForm&)> text;
-  std::function<std::string()> lines;
-  std::function<Document()> document;
-  int first_readings = 0;  // counters that are judged from the next run on
-  MonitorCode when_named = MonitorCode::critical;  // to Nagios, with exit code 1
+struct HealthTextForm {
+  bool all = false;  // passes too
+  int width = 0;
+  bool color = false;
+  bool hosts = false;  // of several: each finding says of which
 };
+// A table of findings, worst first, and what speaks for them; empty: nothing is to be shown.
+std::string findings_text(const std::vector<FindingReport>& findings, const HealthTextForm& form);
+// Metrics, findings, counts and what they make of it: all but the last line.
+std::string health_body(const HostHealth& host, const HealthTextForm& form);
+std::string health_text(const HostHealth& host, const HealthTextForm& form);
+inline constexpr const char* ranks_note =
+    "during a job: checks that would disturb its ranks were skipped\n";
+
+// ---- how a verb gives its result --------------------------------------------------------------
+
+// Where findings of several hosts say of which they are, in the forms for monitors.
+enum class MonitorHosts { left_out, told, in_device };
+
+struct HealthResult {
+  Time at;
+  HealthExit exit = HealthExit::unclear;
+  std::vector<HostHealth> hosts;
+  MonitorHosts monitor_hosts = MonitorHosts::left_out;
+  MonitorCode when_named = MonitorCode::critical;  // to Nagios, with exit code 1
+  // Empty: those of the one host.
+  std::function<std::string(const HealthTextForm&)> text = {};
+  std::function<Document()> document = {};
+};
+std::vector<FindingReport> findings_of(const std::vector<HostHealth>& hosts);
+// "n17 mlx5_3:1": for forms that have no place for a host.
+std::string on_host(const std::string& host, const std::string& device);
+std::vector<FindingReport> findings_for_monitors(const HealthResult& result);
 
 // Empty, or what is wrong with the options.
 std::string misused_query(const CommonOptions& common);
 
-// Prints the form that is asked for; `code`, or the form's own exit code.
-int tell_health(const HealthForms& forms, HealthExit code, bool all, const CommonOptions& common);
+// Prints the form that is asked for; the result's exit code, or the form's own.
+int tell_health(const HealthResult& result, bool all, const CommonOptions& common);
 
 // 0, or 99 after saying why.
-int write_prometheus_file(const std::string& path, const HealthForms& forms,
+int write_prometheus_file(const std::string& path, const HealthResult& result,
                           const CommonOptions& common);
+
+// Writes the file, then prints.
+int give_health(const HealthResult& result, bool all, const std::string& prometheus_file,
+                const CommonOptions& common);
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
+#include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 
@@ -22,18 +23,6 @@ constexpr int host_looks_most = 5;
 
 LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
   return {complain(sentence, code, common)};
-}
-
-HealthState remembered(const std::optional<std::filesystem::path>& path,
-                       const HealthSources& sources, const CommonOptions& common) {
-  if (!path) return {};
-  auto state = load_health_state(*path);
-  if (!state) {
-    notice(state.error().message + "; starting with empty state", common);
-    return {};
-  }
-  const bool is_of_here = *state && (*state)->host == sources.host();
-  return is_of_here ? std::move(**state) : HealthState{};
 }
 
 std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
@@ -61,23 +50,32 @@ Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWan
   return std::move(chosen.profile);
 }
 
-HealthForms forms_of(const HealthLook& look) {
-  return {look.run.at,
-          look.reports,
-          [&](const HealthTextForm& form) { return health_text(look, form); },
-          [&] { return health_lines(look); },
-          [&] { return health_document(look); },
-          look.first_readings};
+HealthResult result_of(const NodeLook& look) {
+  HealthResult result{wall_clock_now(), HealthExit::unclear, {look.result()}};
+  result.exit = result.hosts.front().verdict.state;
+  return result;
 }
 
-void tell_hung(const HealthLook& look, const CommonOptions& common) {
+void tell_hung(const HostHealth& host, const CommonOptions& common) {
   if (wants_table(common)) return;  // it is part of the text
-  for (const HungSource& hung : look.hung) {
+  for (const HungSource& hung : host.hung) {
     notice("hung: " + hung.source + ": " + hung.why, common);
   }
 }
 
 }  // namespace
+
+HealthState remembered_state(const std::optional<std::filesystem::path>& file,
+                             const std::string& host, const CommonOptions& common) {
+  if (!file) return {};
+  auto state = load_health_state(*file);
+  if (!state) {
+    notice(state.error().message + "; starting with empty state", common);
+    return {};
+  }
+  const bool is_of_here = *state && (*state)->host == host;
+  return is_of_here ? std::move(**state) : HealthState{};
+}
 
 std::string misfit_of_checks(const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = names_of_checks();
@@ -104,7 +102,7 @@ std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& opt
   reading.limits = wanted.limits;
   prepared.sources = std::make_unique<HealthSources>(std::move(reading));
   prepared.state_file = state_file(options, *prepared.sources);
-  HealthState state = remembered(prepared.state_file, *prepared.sources, common);
+  HealthState state = remembered_state(prepared.state_file, prepared.sources->host(), common);
   auto profile = profile_for(options, wanted, *prepared.sources, state, common);
   if (!profile) return refused(profile.error().message, invalid_file, common);
   LookOptions look;
@@ -134,8 +132,7 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
     if (!saved) notice(saved.error().message + ": state not saved", common);
   }
   if (options.prometheus_file.empty()) return 0;
-  const HealthLook look = prepared.look->result();
-  return write_prometheus_file(options.prometheus_file, forms_of(look), common);
+  return write_prometheus_file(options.prometheus_file, result_of(*prepared.look), common);
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
@@ -153,9 +150,9 @@ int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   const auto& ready = std::get<PreparedLook>(prepared);
   look_until_sure(*ready.look, options.quick ? 1 : host_looks_most);
   const int kept = keep_results(ready, options, common);
-  const HealthLook look = ready.look->result();
-  tell_hung(look, common);
-  const int code = tell_health(forms_of(look), health_exit(look), options.all, common);
+  const HealthResult result = result_of(*ready.look);
+  tell_hung(result.hosts.front(), common);
+  const int code = tell_health(result, options.all, common);
   return kept != 0 ? kept : code;
 }
 

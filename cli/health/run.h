@@ -58,6 +58,10 @@ std::string misfit_of_checks(const std::vector<std::string>& patterns);
 // Empty, or what is wrong with them.
 std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common);
 
+// Of this host; what cannot be read is said, and an empty one begins. `file`: nothing: none.
+HealthState remembered_state(const std::optional<std::filesystem::path>& file,
+                             const std::string& host, const CommonOptions& common);
+
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 
 // A look that is about to be taken, with what is remembered; what went wrong on the way to it was

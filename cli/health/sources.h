@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/health/health_report.h"
+#include "cli/health/result.h"
 #include "health/monitor/check_run.h"
 #include "health/read/kernel_log.h"
 #include "health/read/node_reader.h"

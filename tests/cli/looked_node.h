@@ -13,17 +13,17 @@ namespace muster {
 
 // A look on a node.
 struct Looked {
-  HealthLook look;
+  HostHealth look;
 
   explicit Looked(const std::vector<HealthFinding>& findings = {}, const char* kernel = "6.1") {
     HealthProfile profile;
     profile.required = {"ib.state"};
     const CheckRules rules = rules_of(profile);
-    look.run = {from_ms(1'800'000'000'000), "host-name", "6f", {}, utc_text};
-    look.profile = "h100";
-    look.phase = "on-demand";
+    const RunFacts run{from_ms(1'800'000'000'000), "host-name", "6f", {}, utc_text};
+    look = health_of(run, "h100", {});
+    look.verdict = report_of(NodeVerdict{});
     for (const HealthFinding& one : findings) {
-      look.reports.push_back(report_of(one, 0.2, look.run, rules, {}));
+      look.findings.push_back(report_of(one, 0.2, run, rules, {}));
     }
     look.versions["host.versions"]["kernel"] = kernel;
   }
@@ -32,7 +32,9 @@ struct Looked {
     fault.finding = of;
     fault.severity = of.severity;
     fault.id = "6f01ab22";
-    look.verdict.drains.push_back(fault);
+    NodeVerdict verdict;
+    verdict.drains = {fault};
+    look.verdict = report_of(verdict);
     return *this;
   }
   Looked& beside_ranks() {
@@ -41,7 +43,7 @@ struct Looked {
     return *this;
   }
   std::string text() const { return document_line(health_document(look)); }
-  NodeAnswer of(const char* node) const {
+  HostHealth of(const char* node) const {
     return read_answer(node, "cluster", text(), "2027-01-15T08:00:00.000Z");
   }
 };

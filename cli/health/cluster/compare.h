@@ -1,12 +1,19 @@
-// What several nodes measured, beside each other: the median of each figure and who is furthest
-// from it, and what the fleet's median says of each node. Pure.
+// What several nodes answered when their health was asked, beside each other: what only nodes
+// together show is added to what each of them said, and all of it is shown to people and programs.
+// Pure.
+//
+// The result for machines; absent things are null:
+//   nodes: [{node, target, state: drained|unreachable|unclear|ok, why,
+//            and, of one that answers, what `muster health -o json` says there}], worst first
+//   summary: {ok, drained, unclear, unreachable: [names]}
+//   figures: of nodes that were benchmarked
+//            [{target, profile, metric, unit, nodes, median, worst, node, compared}]
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "cli/health/health_report.h"
 #include "cli/health/result.h"
 #include "cli/terminal/document.h"
 #include "health/model/profile.h"
@@ -14,23 +21,26 @@
 
 namespace muster {
 
-// What only nodes together show: versions that one of them has alone, figures far
-// from the median; added to what each of them said. Pure.
-
 // Nodes of one target and profile are compared. What is serious and enforced makes a node unclear:
 // it was looked at once, and it is not for this to drain.
-using ProfileOf = std::function<HealthProfile(const NodeAnswer&)>;
-void compare_nodes(std::vector<NodeAnswer>& answers, const std::vector<std::string>& checks,
+using ProfileOf = std::function<HealthProfile(const HostHealth&)>;
+void compare_nodes(std::vector<HostHealth>& answers, const std::vector<std::string>& checks,
                    const ProfileOf& profile_of, Time now);
 
 // Nodes of one target and profile, from fleet_min_nodes on. A figure that is worse than the median
 // allows takes the place of what the node said of it. A measurement is believed at once: where the
 // profile enforces its check the node is not fit.
-void compare_figures(std::vector<NodeAnswer>& answers, const ProfileOf& profile_of, Time now);
+void compare_figures(std::vector<HostHealth>& answers, const ProfileOf& profile_of, Time now);
 
-// Empty: nothing was measured.
-std::string figures_table(const std::vector<NodeAnswer>& answers, const HealthTextForm& form);
-// [{target, profile, metric, unit, nodes, median, worst, node, compared}]
-Document figures_document(const std::vector<NodeAnswer>& answers);
+// Drained, unreachable, unclear, ok; n2 before n10.
+void sort_worst_first(std::vector<HostHealth>& answers);
+// 1 when one is drained, else 3 when one is unclear or does not answer.
+HealthExit health_exit(const std::vector<HostHealth>& answers);
+
+// Of answers that are sorted.
+std::string nodes_text(const std::vector<HostHealth>& answers, const HealthTextForm& form);
+// "2 ok (h01, h04), 1 drained (h02)"
+std::string nodes_summary(const std::vector<HostHealth>& answers);
+Document nodes_document(const std::vector<HostHealth>& answers);
 
 }  // namespace muster

@@ -1,9 +1,7 @@
 #include "cli/health/cluster/nodes.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <set>
 #include <string_view>
 #include <variant>
@@ -14,14 +12,10 @@
 #include "cli/client/targets.h"
 #include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
-#include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/profile.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "health/benchmark/plan.h"
-#include "health/output/nagios.h"
-#include "health/output/prometheus.h"
-#include "launcher/os/read_file.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
@@ -168,10 +162,10 @@ Question measuring_question(const std::vector<ComputeTarget>& targets,
   return question;
 }
 
-HealthProfile profile_of(const Question& question, const NodeAnswer& answer) {
+HealthProfile profile_of(const Question& question, const HostHealth& answer) {
   const auto known = question.profiles.find(answer.target);
   if (known != question.profiles.end()) return known->second;
-  const ShippedProfile* shipped = find_shipped_profile(answer.profile);
+  const ShippedProfile* shipped = find_shipped_profile(answer.profile.value_or(""));
   if (shipped == nullptr) return {};
   return read_health_profile(std::string(shipped->name), shipped->text, {}).profile;
 }
@@ -189,7 +183,7 @@ class Asking {
       : client_(std::move(client)), question_(question), waiting_(question.target_of) {}
 
   // An answer for each node; or what the controller said instead of asking them.
-  std::variant<std::vector<NodeAnswer>, Refused> run() {
+  std::variant<std::vector<HostHealth>, Refused> run() {
     std::string lost;
     const auto send = [&](const auto& request) { return client_.send(request); };
     if (const auto sent = std::visit(send, question_.request); !sent) lost = sent.error().message;
@@ -204,7 +198,7 @@ class Asking {
       } else if (const auto* no = std::get_if<Refused>(&(*message)->message)) {
         return *no;
       } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
-        take(*one, std::move((*message)->payload));
+        take(*one, (*message)->payload);
       }
     }
     for (const auto& [node, target] : waiting_) answers_.push_back(without(node, target, lost));
@@ -212,16 +206,16 @@ class Asking {
   }
 
  private:
-  static NodeAnswer without(const std::string& node, const std::string& target,
+  static HostHealth without(const std::string& node, const std::string& target,
                             const std::string& why) {
     return no_answer(node, target, why, utc_text(wall_clock_now()));
   }
 
-  void take(const NodeLooked& looked, std::string payload) {
+  void take(const NodeLooked& looked, const std::string& payload) {
     const auto found = waiting_.find(looked.node.value);
     if (found == waiting_.end()) return;
     const auto& [node, target] = *found;
-    NodeAnswer answer = answer_of(looked, node, target, std::move(payload));
+    HostHealth answer = answer_of(looked, node, target, payload);
     // A look of its own may see no reason any more: it gets no job all the same.
     if (!looked.drained.empty() && answer.fitness != NodeFitness::drained) {
       answer.fitness = NodeFitness::drained;
@@ -231,15 +225,11 @@ class Asking {
     waiting_.erase(found);
   }
 
-  NodeAnswer answer_of(const NodeLooked& looked, const std::string& node, const std::string& target,
-                       std::string payload) const {
+  HostHealth answer_of(const NodeLooked& looked, const std::string& node, const std::string& target,
+                       const std::string& payload) const {
     const bool measures = std::holds_alternative<MeasureNodes>(question_.request);
     const std::string now = utc_text(wall_clock_now());
-    if (looked.error.empty()) {
-      NodeAnswer answer = read_answer(node, target, std::move(payload), now);
-      if (measures && answer.fitness != NodeFitness::unreachable) answer.phase = "measured";
-      return answer;
-    }
+    if (looked.error.empty()) return read_answer(node, target, payload, now);
     if (!measures) return without(node, target, looked.error);
     if (!looked.is_reached) return without(node, target, not_started + looked.error);
     const auto checks = question_.checks.find(target);
@@ -252,48 +242,8 @@ class Asking {
   ControllerClient client_;
   const Question& question_;
   std::map<std::string, std::string> waiting_;
-  std::vector<NodeAnswer> answers_;
+  std::vector<HostHealth> answers_;
 };
-
-int keep_metrics(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
-                 const CommonOptions& common) {
-  if (options.prometheus_file.empty()) return 0;
-  constexpr mode_t readable = 0644;
-  const std::string text = prometheus_text(reports_of(answers), wall_clock_now(), HostNames::told);
-  if (replace_file(options.prometheus_file, text, readable, Durable::in_cache)) return 0;
-  return complain("cannot write " + options.prometheus_file + ": " + std::strerror(errno),
-                  internal_error, common);
-}
-
-int tell(const std::vector<NodeAnswer>& answers, const HealthRunOptions& options,
-         const CommonOptions& common) {
-  const HealthExit code = health_exit(answers);
-  const auto reports = reports_of(answers);
-  if (common.output == OutputFormat::nagios) {
-    const PluginAnswer plugin = nagios_answer(reports, HostNames::told, 0, monitor_code(code));
-    write_all(Stream::out, plugin.line + "\n");
-    return plugin.exit_code;
-  }
-  if (common.output == OutputFormat::prometheus) {
-    write_all(Stream::out, prometheus_text(reports, wall_clock_now(), HostNames::told));
-  } else if (common.output == OutputFormat::jsonl) {
-    write_all(Stream::out, report_lines(reports));
-  } else if (wants_table(common)) {
-    const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-    const bool color = wants_color(common.color, Stream::out);
-    write_all(Stream::out, nodes_text(answers, {options.all, width, color}));
-  } else {
-    Document document = nodes_document(answers);
-    const bool is_lines = common.output == OutputFormat::tsv && common.query.empty();
-    if (is_lines) {
-      document = Document::array();
-      for (const FindingReport& report : reports) document.push_back(report_document(report));
-    }
-    const int printed = print_document(document, common);
-    if (printed != 0) return printed;
-  }
-  return static_cast<int>(code);
-}
 
 void complete(std::vector<NodeOutput>& outputs, const std::vector<bool>& is_told,
               const std::string& why) {
@@ -386,14 +336,18 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   if (const auto* no = std::get_if<Refused>(&asked)) {
     return complain(no->message, no->exit_code, common);
   }
-  auto& answers = std::get<std::vector<NodeAnswer>>(asked);
-  const auto kind = [&](const NodeAnswer& answer) { return profile_of(question, answer); };
-  compare_nodes(answers, options.checks, kind, wall_clock_now());
-  compare_figures(answers, kind, wall_clock_now());
-  sort_worst_first(answers);
-  const int kept = keep_metrics(answers, options, common);
-  const int code = tell(answers, options, common);
-  return kept != 0 ? kept : code;
+  HealthResult result;
+  result.at = wall_clock_now();
+  result.hosts = std::move(std::get<std::vector<HostHealth>>(asked));
+  const auto kind = [&](const HostHealth& answer) { return profile_of(question, answer); };
+  compare_nodes(result.hosts, options.checks, kind, result.at);
+  compare_figures(result.hosts, kind, result.at);
+  sort_worst_first(result.hosts);
+  result.exit = health_exit(result.hosts);
+  result.monitor_hosts = MonitorHosts::told;
+  result.text = [&](const HealthTextForm& form) { return nodes_text(result.hosts, form); };
+  result.document = [&] { return nodes_document(result.hosts); };
+  return give_health(result, options.all, options.prometheus_file, common);
 }
 
 MeasureNodes probes_of(const ComputeTarget& target, const std::vector<NodeCommand>& commands,

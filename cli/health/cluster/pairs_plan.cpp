@@ -1,9 +1,14 @@
 #include "cli/health/cluster/pairs_plan.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
@@ -23,6 +28,112 @@ bool is_named(const HealthProfile& profile, const std::string& hca) {
   return std::ranges::any_of(profile.ib.ports, [&](const std::string& pattern) {
     return fits_pattern(pattern, pattern.find(':') == pattern.npos ? device : port);
   });
+}
+
+// Twice what rails and networks at rest show: a slow one of 5 % is not seen behind more.
+constexpr double noise_most = 0.04;
+constexpr std::size_t complaints_shown = 3;
+
+std::string number_text(const char* format, double number) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, number);
+  return text;
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+bool is_doubtful(const FaultVerdict& verdict) {
+  return verdict.kind == FaultKind::doubtful;
+}
+
+bool is_of_node(const FaultVerdict& verdict) {
+  return drains(verdict.kind) || is_doubtful(verdict);
+}
+
+const char* state_of(const PairsResult& result) {
+  if (is_slow(result)) return "slow";
+  return why_unclear(result).empty() ? "clean" : "unclear";
+}
+
+const char* check_of(const PairsResult& result) {
+  return result.has_verbs ? "perf.ib_pair" : "perf.tcp_pair";
+}
+
+std::string way_of(const PairsResult& result) {
+  return result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "TCP";
+}
+
+FindingReport report_for(const PairsResult& result, const std::string& host,
+                         const std::string& device, CheckStatus status) {
+  FindingReport report;
+  report.ts = utc_text(result.at);
+  report.host = host;
+  report.check = check_of(result);
+  report.device = device;
+  report.status = word_of(status);
+  report.severity = word_of(Remedy::warn);
+  report.fault_class = word_of(FaultClass::node);
+  report.expected = "pairs as fast as others";
+  report.source = "muster health pairs";
+  report.mode = "observe";  // whoever asks drains nothing
+  report.code = status == CheckStatus::pass   ? MonitorCode::ok
+                : status == CheckStatus::fail ? MonitorCode::warning
+                                              : MonitorCode::unknown;
+  return report;
+}
+
+FindingReport report_of(const PairsResult& result, const FaultVerdict& verdict) {
+  const bool is_a_node = is_of_node(verdict) && !verdict.names.empty();
+  const std::string host = is_a_node ? verdict.names.front() : "";
+  const std::string device = is_a_node ? verdict.rail : name_of(verdict);
+  const CheckStatus status = is_doubtful(verdict) ? CheckStatus::unknown : CheckStatus::fail;
+  FindingReport report = report_for(result, host, device, status);
+  if (!is_a_node) report.fault_class = word_of(FaultClass::infra);
+  report.value = report_value(is_doubtful(verdict) ? "slow within the noise"
+                              : verdict.no_result  ? "no result"
+                                                   : "slow");
+  report.evidence = verdict.evidence;
+  return report;
+}
+
+std::string verdict_lines(const FaultVerdict& verdict, bool color) {
+  const Ink ink = is_doubtful(verdict) ? Ink::yellow : Ink::red;
+  const char* what = is_doubtful(verdict) ? "perhaps slow"
+                     : verdict.no_result  ? "no result"
+                                          : "slow";
+  std::string text = inked(what, ink, color) + ": " + one_line(name_of(verdict)) + "\n";
+  for (const std::string& line : verdict.evidence) text += "  " + one_line(line) + "\n";
+  if (verdict.path_possible && is_of_node(verdict)) {
+    text += "  its partner was below another leaf: a link between them may be the cause\n";
+  }
+  return text;
+}
+
+std::string last_line(const PairsResult& result, bool color) {
+  if (is_slow(result)) {
+    std::vector<std::string> names;
+    for (const FaultVerdict& verdict : result.verdicts) {
+      if (!is_doubtful(verdict)) names.push_back(name_of(verdict));
+    }
+    return inked("slow", Ink::red, color) + ": " + one_line(joined(names)) + "\n";
+  }
+  const std::vector<std::string> reasons = why_unclear(result);
+  if (reasons.empty()) return inked("no pair is slower than the others", Ink::green, color) + "\n";
+  std::string text;
+  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
+  return inked("unknown", Ink::yellow, color) + ": " + one_line(text) + "\n";
+}
+
+Document text_or_null(const std::string& text) {
+  return text.empty() ? Document(nullptr) : Document(text);
+}
+
+Document document_of(const FaultVerdict& verdict) {
+  return {{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
+          {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
+          {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
 }
 
 }  // namespace
@@ -117,6 +228,151 @@ std::string unreachable_by_others(const ComputeTarget& target) {
     if (host.empty()) return node;
   }
   return {};
+}
+
+void leave_out_taken(PairsResult& result, const std::map<std::string, std::string>& why_of_node) {
+  if (why_of_node.empty()) return;
+  for (const auto& [node, why] : why_of_node) {
+    result.left_out.push_back({node, why});
+    std::erase(result.nodes, node);
+  }
+  std::erase_if(result.verdicts, [&](const FaultVerdict& verdict) {
+    // Half of a leaf's pairs may have been theirs.
+    const bool is_of_many = verdict.kind == FaultKind::leaf || verdict.kind == FaultKind::infra;
+    return is_of_many || std::ranges::any_of(verdict.names, [&](const std::string& name) {
+             return why_of_node.contains(name);
+           });
+  });
+}
+
+bool is_slow(const PairsResult& result) {
+  return result.median_gb_per_s > 0 &&
+         !std::ranges::all_of(result.verdicts,
+                              [](const auto& verdict) { return is_doubtful(verdict); });
+}
+
+std::vector<std::string> why_unclear(const PairsResult& result) {
+  if (is_slow(result)) return {};
+  if (result.median_gb_per_s <= 0) {
+    const std::string first = result.complaints.empty() ? "" : ": " + result.complaints.front();
+    return {"no pair gave a number" + first};
+  }
+  std::vector<std::string> reasons;
+  for (const FaultVerdict& verdict : result.verdicts) {
+    reasons.push_back(name_of(verdict) + " was slow twice, within the noise");
+  }
+  std::vector<std::string> silent;
+  for (const LeftOut& one : result.left_out) {
+    if (!one.is_meant) silent.push_back(one.node);
+  }
+  if (!silent.empty()) reasons.push_back(joined(silent) + " did not take part");
+  if (result.noise > noise_most) {
+    reasons.push_back("pairs differ by " + number_text("%.1f %%", 100 * result.noise) +
+                      " of the median without a cause: the network is in use, or --time is short");
+  }
+  return reasons;
+}
+
+HealthExit pairs_exit(const PairsResult& result) {
+  if (is_slow(result)) return HealthExit::drained;
+  return why_unclear(result).empty() ? HealthExit::healthy : HealthExit::unclear;
+}
+
+std::string name_of(const FaultVerdict& verdict) {
+  const std::string names = joined(verdict.names);
+  switch (verdict.kind) {
+    case FaultKind::rail:
+      return "rail " + verdict.rail + " of " + names;
+    case FaultKind::path:
+      return "the path between " + names;
+    case FaultKind::doubtful:
+      return "node " + names;
+    case FaultKind::infra:
+      return "most leaves" + (names.empty() ? "" : ": " + names);
+    default:
+      return std::string(word_of(verdict.kind)) + " " + names;
+  }
+}
+
+std::vector<FindingReport> pairs_reports(const PairsResult& result) {
+  std::vector<FindingReport> reports;
+  std::set<std::string> told;
+  for (const FaultVerdict& verdict : result.verdicts) {
+    reports.push_back(report_of(result, verdict));
+    if (is_of_node(verdict)) told.insert(verdict.names.begin(), verdict.names.end());
+  }
+  for (const LeftOut& one : result.left_out) {
+    reports.push_back(report_for(result, one.node, "", CheckStatus::unknown));
+    reports.back().evidence = {one.why};
+  }
+  const bool is_measured = result.median_gb_per_s > 0;
+  for (const std::string& node : result.nodes) {
+    if (told.contains(node)) continue;
+    reports.push_back(
+        report_for(result, node, "", is_measured ? CheckStatus::pass : CheckStatus::unknown));
+    if (!is_measured) reports.back().evidence = why_unclear(result);
+  }
+  return reports;
+}
+
+std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
+  std::string text;
+  for (const FaultVerdict& verdict : result.verdicts) {
+    text += verdict_lines(verdict, form.color);
+  }
+  for (const LeftOut& one : result.left_out) {
+    text += "skipped: " + one_line(one.node) + ": " + one_line(one.why) + "\n";
+  }
+  for (const std::string& one : result.busy) text += "not idle: " + one_line(one) + "\n";
+  std::size_t shown = 0;
+  for (const std::string& one : result.complaints) {
+    if (++shown > complaints_shown && !form.all) break;
+    text += "no result: " + one_line(one) + "\n";
+  }
+  const std::size_t more =
+      result.complaints.size() - std::min(result.complaints.size(), complaints_shown);
+  if (more > 0 && !form.all) text += "no result: " + std::to_string(more) + " more, with --all\n";
+  text += counted(result.nodes.size(), "node") + " over " + way_of(result) + ", " +
+          counted(static_cast<std::size_t>(result.rounds), "round") + " in " +
+          elapsed_text(result.took);
+  if (result.median_gb_per_s > 0) {
+    text += ": median " + number_text("%.3g", result.median_gb_per_s) + " GB/s, noise " +
+            number_text("%.1f %%", 100 * result.noise);
+  }
+  return text + "\n" + last_line(result, form.color);
+}
+
+Document pairs_document(const PairsResult& result) {
+  Document out;
+  out["ts"] = utc_text(result.at);
+  out["target"] = result.target;
+  out["profile"] = text_or_null(result.profile);
+  out["took_ms"] = result.took.count();
+  out["seed"] = result.seed;
+  out["over"] = result.has_verbs ? "infiniband" : "tcp";
+  out["rails"] = result.rails;
+  out["nodes"] = result.nodes;
+  out["left_out"] = Document::array();
+  for (const LeftOut& one : result.left_out) {
+    out["left_out"].push_back(Document{{"node", one.node}, {"why", one.why}});
+  }
+  out["busy"] = result.busy;
+  out["rounds"] = result.rounds;
+  out["median_gb_per_s"] =
+      result.median_gb_per_s > 0 ? Document(result.median_gb_per_s) : Document(nullptr);
+  out["noise"] = result.noise;
+  out["state"] = state_of(result);
+  out["why"] = why_unclear(result);
+  out["verdicts"] = Document::array();
+  for (const FaultVerdict& verdict : result.verdicts) {
+    out["verdicts"].push_back(document_of(verdict));
+  }
+  out["no_result"] = result.complaints;
+  out["findings"] = Document::array();
+  for (const FindingReport& report : pairs_reports(result)) {
+    out["findings"].push_back(report_document(report));
+  }
+  return out;
 }
 
 }  // namespace muster

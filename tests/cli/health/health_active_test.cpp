@@ -31,7 +31,7 @@ PerformanceSample number(const std::string& metric, double value, const std::str
   return {metric, device, value, "", false};
 }
 // At a time of its own, minutes after `boot`.
-ActiveLook judged(const ProbeFigures& figures, const HealthProfile& profile, HealthState& state,
+HostHealth judged(const ProbeFigures& figures, const HealthProfile& profile, HealthState& state,
                   int minute = 1) {
   ActiveMoment moment;
   moment.at.wall = from_ms(1'700'000'000'000 + minute * 60'000);
@@ -85,18 +85,18 @@ constexpr std::string_view stat_after =
 
 TEST_CASE("figures above their floors pass, without one they are shown") {
   HealthState state;
-  const ActiveLook look =
+  const HostHealth look =
       judged(measured({number("cpu_gemm_gflops", 312), number("stream_mb_per_s", 9000)}),
              with_floors({{"cpu_gemm_gflops", 300}}), state);
-  REQUIRE(look.look.reports.size() == 1);
-  CHECK(look.look.reports.front().check == "perf.cpu");
-  CHECK(look.look.reports.front().status == "pass");
-  CHECK(look.look.reports.front().duration_ms == 5000);
-  CHECK(health_exit(look.look.verdict) == HealthExit::healthy);
-  const std::string text = active_text(look, {});
+  REQUIRE(look.findings.size() == 1);
+  CHECK(look.findings.front().check == "perf.cpu");
+  CHECK(look.findings.front().status == "pass");
+  CHECK(look.findings.front().duration_ms == 5000);
+  CHECK(look.verdict.state == HealthExit::healthy);
+  const std::string text = health_text(look, {});
   CHECK_THAT(text, ContainsSubstring("stream_mb_per_s"));
-  CHECK_THAT(text, ContainsSubstring("nothing keeps jobs from n17"));
-  const Document document = active_document(look);
+  CHECK_THAT(text, ContainsSubstring("n17 is ready"));
+  const Document document = health_document(look);
   CHECK(document["figures"].size() == 2);
   CHECK(document["figures"][1]["value"] == 9000);
   CHECK(document["figures"][1]["unit"] == "MB/s");
@@ -108,12 +108,12 @@ TEST_CASE("one figure below its floor is believed, and drains where the profile 
   const auto slow =
       measured({number("h2d_gb_per_s", 55, "gpu0"), number("h2d_gb_per_s", 20, "gpu1")});
   HealthState observed;
-  CHECK(health_exit(judged(slow, profile, observed).look.verdict) == HealthExit::healthy);
+  CHECK(judged(slow, profile, observed).verdict.state == HealthExit::healthy);
   profile.checks["perf.*"].mode = CheckMode::enforce;
   HealthState state;
-  const ActiveLook look = judged(slow, profile, state);
-  CHECK(health_exit(look.look.verdict) == HealthExit::drained);
-  CHECK(look.look.verdict.reason().starts_with("muster:node:perf.h2d_d2h:gpu1 "));
+  const HostHealth look = judged(slow, profile, state);
+  CHECK(look.verdict.state == HealthExit::drained);
+  CHECK(look.verdict.reason->starts_with("muster:node:perf.h2d_d2h:gpu1 "));
 }
 
 TEST_CASE("what was measured stands until it passed three times in ten minutes") {
@@ -125,9 +125,9 @@ TEST_CASE("what was measured stands until it passed three times in ten minutes")
   for (const int minute : {1, 2, 3}) {
     state = *decode_health_state(encode_health_state(state));
     const auto look = judged(good, profile, state, minute);
-    CHECK(health_exit(look.look.verdict) == HealthExit::drained);
+    CHECK(look.verdict.state == HealthExit::drained);
   }
-  CHECK(health_exit(judged(good, profile, state, 12).look.verdict) == HealthExit::healthy);
+  CHECK(judged(good, profile, state, 12).verdict.state == HealthExit::healthy);
 }
 
 TEST_CASE("other checks' faults are not told by a run of probes, and are kept") {
@@ -140,8 +140,8 @@ TEST_CASE("other checks' faults are not told by a run of probes, and are kept") 
   health.begin("6f", {from_ms(1'700'000'000'000), std::chrono::minutes(60)});
   health.take({oops}, {{from_ms(1'700'000'000'000), std::chrono::minutes(60)}, 0, {}});
   state.health = health.memory();
-  const ActiveLook look = judged(measured({number("stream_mb_per_s", 5)}), profile, state);
-  CHECK(health_exit(look.look.verdict) == HealthExit::healthy);
+  const HostHealth look = judged(measured({number("stream_mb_per_s", 5)}), profile, state);
+  CHECK(look.verdict.state == HealthExit::healthy);
   CHECK(NodeHealth(profile, state.health).verdict(from_ms(1'700'000'100'000)).is_drained());
 }
 
@@ -149,14 +149,14 @@ TEST_CASE("a tool that is not installed is unknown, a matter of the node's setup
   HealthProfile profile = with_floors({{"p2p_gb_per_s", 335}});
   profile.required = {"perf.p2p"};
   HealthState state;
-  const ActiveLook look =
+  const HostHealth look =
       judged(measured({{"p2p_gb_per_s", "", std::nullopt, "nvbandwidth is not installed", true}}),
              profile, state);
-  REQUIRE(look.look.reports.size() == 1);
-  CHECK(look.look.reports.front().status == "unknown");
-  CHECK(look.look.reports.front().fault_class == "setup");
-  CHECK(health_exit(look.look.verdict) == HealthExit::unclear);
-  CHECK_THAT(active_text(look, {}), ContainsSubstring("is not installed"));
+  REQUIRE(look.findings.size() == 1);
+  CHECK(look.findings.front().status == "unknown");
+  CHECK(look.findings.front().fault_class == "setup");
+  CHECK(look.verdict.state == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("is not installed"));
 }
 
 TEST_CASE("busy processors are counted between two readings") {
@@ -184,7 +184,7 @@ TEST_CASE("a host with eight busy processors of two hundred is not idle") {
 TEST_CASE("probes of a node are named, and others refused") {
   CHECK(misnamed_probe({"cpu", "gpu-peer"}).empty());
   CHECK_THAT(misnamed_probe({"gpu-per"}), ContainsSubstring("did you mean 'gpu-peer'?"));
-  CHECK_THAT(misnamed_probe({"tcp"}), ContainsSubstring("no probe 'tcp' of one node"));
+  CHECK_THAT(misnamed_probe({"tcp"}), ContainsSubstring("no benchmark 'tcp' of one node"));
 }
 
 TEST_CASE("the benchmarks that a profile has a floor for are run, and those that were named") {

@@ -3,7 +3,6 @@
 
 #include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
-#include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/result.h"
 #include "health/output/nagios.h"
 #include "scheduler/text/duration.h"
@@ -24,7 +23,7 @@ HealthProfile site(double floor = 0) {
 }
 
 // As its own program writes it.
-NodeAnswer measured(const std::string& node, std::optional<double> gflops,
+HostHealth measured(const std::string& node, std::optional<double> gflops,
                     const HealthProfile& profile) {
   ProbeFigures figures;
   figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the benchmark was killed"}};
@@ -32,18 +31,18 @@ NodeAnswer measured(const std::string& node, std::optional<double> gflops,
   moment.at = {from_ms(1'800'000'000'000), std::chrono::minutes(60)};
   moment.run = {moment.at.wall, "host", "6f", {}, utc_text};
   HealthState state;
-  const ActiveLook look = judge_figures(figures, profile, moment, state);
-  return read_answer(node, "lab", document_line(active_document(look)), measured_at);
+  const HostHealth look = judge_figures(figures, profile, moment, state);
+  return read_answer(node, "lab", document_line(health_document(look)), measured_at);
 }
 
-std::vector<NodeAnswer> fleet(const std::vector<std::optional<double>>& values,
+std::vector<HostHealth> fleet(const std::vector<std::optional<double>>& values,
                               const HealthProfile& profile) {
-  std::vector<NodeAnswer> answers;
+  std::vector<HostHealth> answers;
   for (const auto& value : values) {
     answers.push_back(measured("n" + std::to_string(answers.size()), value, profile));
   }
   compare_figures(
-      answers, [&](const NodeAnswer&) { return profile; }, from_ms(1'800'000'000'000));
+      answers, [&](const HostHealth&) { return profile; }, from_ms(1'800'000'000'000));
   return answers;
 }
 
@@ -52,41 +51,41 @@ std::vector<NodeAnswer> fleet(const std::vector<std::optional<double>>& values,
 TEST_CASE("one slow node of eight is named, with the median, and is not fit") {
   auto answers = fleet({100, 100, 100, 100, 100, 100, 100, 60}, site());
   CHECK(answers[0].fitness == NodeFitness::ok);
-  CHECK(answers[0].reports.at(0).code == MonitorCode::ok);
+  CHECK(answers[0].findings.at(0).code == MonitorCode::ok);
   CHECK(answers[7].fitness == NodeFitness::drained);
   CHECK(answers[7].why == "perf.cpu: 60 GFLOP/s, expected >= 95 GFLOP/s");
-  REQUIRE(answers[7].reports.size() == 1);
-  CHECK(answers[7].reports[0].host == "n7");
+  REQUIRE(answers[7].findings.size() == 1);
+  CHECK(answers[7].findings[0].host == "n7");
   CHECK(health_exit(answers) == HealthExit::drained);
   sort_worst_first(answers);
   const std::string text = nodes_text(answers, {});
   CHECK_THAT(text, ContainsSubstring("cpu_gemm_gflops, fleet median 100 -5 %"));
   CHECK_THAT(text, ContainsSubstring("MEDIAN"));
-  CHECK(text.find("only floors judge") == text.npos);
+  CHECK(text.find("only minimums judge") == text.npos);
   const Document document = nodes_document(answers);
   CHECK(document["figures"] ==
         Document::parse(R"([{"target": "lab", "profile": "site", "metric": "cpu_gemm_gflops",
             "unit": "GFLOP/s", "nodes": 8, "median": 100.0, "worst": 60.0, "node": "n7",
             "compared": true}])"));
-  CHECK_THAT(nagios_answer(reports_of(answers), HostNames::told).line,
+  CHECK_THAT(nagios_answer(findings_of(answers), HostNames::told).line,
              ContainsSubstring("CRITICAL - n7 perf.cpu 60"));
 }
 
 TEST_CASE("of seven nodes floors alone judge, and the table says so") {
   const auto answers = fleet({100, 100, 100, 100, 100, 100, 60}, site(50));
   CHECK(health_exit(answers) == HealthExit::healthy);
-  for (const NodeAnswer& one : answers) CHECK(one.reports.size() == 1);
-  CHECK_THAT(nodes_text(answers, {}), ContainsSubstring("only floors judge"));
+  for (const HostHealth& one : answers) CHECK(one.findings.size() == 1);
+  CHECK_THAT(nodes_text(answers, {}), ContainsSubstring("only minimums judge"));
 }
 
 TEST_CASE("what the fleet says takes the place of what the node said of the same figure") {
   const auto answers = fleet({100, 100, 100, 100, 100, 100, 100, 60}, site(50));
-  REQUIRE(answers[7].reports.size() == 1);
-  CHECK(answers[7].reports[0].status == "fail");
-  CHECK(answers[7].reports[0].expected == ">= 95");
+  REQUIRE(answers[7].findings.size() == 1);
+  CHECK(answers[7].findings[0].status == "fail");
+  CHECK(answers[7].findings[0].expected == ">= 95");
   // Below the floor as well: it is said once.
   const auto lower = fleet({100, 100, 100, 100, 100, 100, 100, 20}, site(50));
-  REQUIRE(lower[7].reports.size() == 1);
+  REQUIRE(lower[7].findings.size() == 1);
   CHECK(lower[7].fitness == NodeFitness::drained);
   CHECK(lower[7].why.starts_with("muster:node:perf.cpu"));
 }
@@ -94,7 +93,7 @@ TEST_CASE("what the fleet says takes the place of what the node said of the same
 TEST_CASE("a figure that is missing is unknown, and unclear where it is required") {
   HealthProfile profile = site();
   auto answers = fleet({100, 100, 100, 100, 100, 100, 100, 100, std::nullopt}, profile);
-  CHECK(answers[8].reports.at(0).status == "unknown");
+  CHECK(answers[8].findings.at(0).status == "unknown");
   CHECK(answers[8].fitness == NodeFitness::ok);
   profile.required = {"perf.cpu"};
   answers = fleet({100, 100, 100, 100, 100, 100, 100, 100, std::nullopt}, profile);
@@ -103,7 +102,7 @@ TEST_CASE("a figure that is missing is unknown, and unclear where it is required
 }
 
 TEST_CASE("a node with a job is not measured, which is no pass") {
-  const NodeAnswer answer =
+  const HostHealth answer =
       not_measured("n1", "lab", "not started: job j4 holds it", {"perf.cpu"}, measured_at);
   CHECK(health_exit({answer}) == HealthExit::unclear);
   CHECK(answer.node == "n1");
@@ -111,20 +110,20 @@ TEST_CASE("a node with a job is not measured, which is no pass") {
   CHECK(answer.fitness == NodeFitness::unclear);
   CHECK(answer.phase == "not measured");
   CHECK(nodes_document({answer})["nodes"][0]["target"] == "lab");
-  REQUIRE(answer.reports.size() == 1);
-  CHECK(answer.reports[0].code == MonitorCode::unknown);
-  CHECK(answer.reports[0].check == "perf.cpu");
-  CHECK(answer.reports[0].host == "n1");
-  CHECK(answer.reports[0].evidence == std::vector<std::string>{answer.why});
+  REQUIRE(answer.findings.size() == 1);
+  CHECK(answer.findings[0].code == MonitorCode::unknown);
+  CHECK(answer.findings[0].check == "perf.cpu");
+  CHECK(answer.findings[0].host == "n1");
+  CHECK(answer.findings[0].evidence == std::vector<std::string>{answer.why});
   const std::string text = nodes_text({answer}, {});
   CHECK_THAT(text, ContainsSubstring("not started: job j4 holds it"));
   CHECK_THAT(text, ContainsSubstring("1 unclear (n1)"));
-  CHECK(nagios_answer(reports_of({answer}), HostNames::told).exit_code == 3);
+  CHECK(nagios_answer(findings_of({answer}), HostNames::told).exit_code == 3);
   CHECK_FALSE(nodes_document({answer}).contains("figures"));
 }
 
 TEST_CASE("figures that make no sense are no answer") {
-  const std::string whole = measured("n1", 100, site()).text;
+  const std::string whole = document_line(health_document(measured("n1", 100, site())));
   for (const char* figures :
        {"7", "null", "{}", "[7]", "[{}]", R"([{"metric": "speed", "value": 1}])",
         R"([{"metric": "tcp_gbps"}])", R"([{"metric": "tcp_gbps", "value": -1}])",

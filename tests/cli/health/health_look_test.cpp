@@ -28,9 +28,9 @@ LookOptions options_of(const HealthProfile& profile = monitor_profile()) {
 }
 
 // What a test compares: all but times.
-std::vector<std::string> told(const HealthLook& look) {
+std::vector<std::string> told(const HostHealth& look) {
   std::vector<std::string> lines;
-  for (FindingReport report : look.reports) {
+  for (FindingReport report : look.findings) {
     report.ts.clear();
     report.duration_ms = 0;
     report.first_seen.reset();
@@ -47,12 +47,12 @@ std::vector<std::string> told_of(const HealthSourcesOptions& where, const Health
   return told(look.result());
 }
 
-const FindingReport* report_of(const HealthLook& look, std::string_view check,
+const FindingReport* report_of(const HostHealth& look, std::string_view check,
                                std::string_view device) {
-  const auto found = std::ranges::find_if(look.reports, [&](const FindingReport& one) {
+  const auto found = std::ranges::find_if(look.findings, [&](const FindingReport& one) {
     return one.check == check && one.device == device;
   });
-  return found == look.reports.end() ? nullptr : &*found;
+  return found == look.findings.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -63,16 +63,16 @@ TEST_CASE("a healthy node of eight GPUs passes every check") {
   HealthSources sources(recorded.options());
   NodeLook look(sources, options_of(), {});
   look.look();
-  const HealthLook result = look.result();
-  CHECK(result.run.host == "n17");
-  CHECK(result.reports.size() > 100);
-  CHECK(result.first_readings > 100);
+  const HostHealth result = look.result();
+  CHECK(result.host == "n17");
+  CHECK(result.findings.size() > 100);
+  CHECK(result.counts.first_readings > 100);
   CHECK(result.hung.empty());
-  for (const FindingReport& one : result.reports) {
+  for (const FindingReport& one : result.findings) {
     CAPTURE(one.check, one.device, one.evidence);
     CHECK(one.status == "pass");
   }
-  CHECK(health_exit(result.verdict) == HealthExit::healthy);
+  CHECK(result.verdict.state == HealthExit::healthy);
 }
 
 TEST_CASE("a port that is down drains the node after as many looks as its check needs") {
@@ -122,7 +122,7 @@ TEST_CASE("a file that hangs is said, and keeps no other check from its answer")
   HealthSources sources(recorded.options(limits));
   NodeLook look(sources, options_of(), {});
   look.look();
-  const HealthLook result = look.result();
+  const HostHealth result = look.result();
   REQUIRE_FALSE(result.hung.empty());
   CHECK(result.hung[0].source == port_state);
   const FindingReport* state = report_of(result, "ib.state", "mlx5_ib3:1");
@@ -130,7 +130,7 @@ TEST_CASE("a file that hangs is said, and keeps no other check from its answer")
   CHECK(state->status == "unknown");
   CHECK(report_of(result, "ib.state", "mlx5_ib2:1")->status == "pass");
   CHECK(report_of(result, "gpu.count", "")->status == "pass");
-  CHECK(health_exit(result.verdict) == HealthExit::unclear);
+  CHECK(result.verdict.state == HealthExit::unclear);
   CHECK_FALSE(look.is_open());  // it would hang again
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("what the kernel's log says of a GPU is told with its line") {
   HealthSources sources(recorded.options());
   NodeLook look(sources, options_of(profile), {});
   look.look();
-  const HealthLook result = look.result();
+  const HostHealth result = look.result();
   const FindingReport* xid = report_of(result, "gpu.xid", "gpu3");
   REQUIRE(xid);
   CHECK(xid->status == "fail");
@@ -154,7 +154,7 @@ TEST_CASE("what the kernel's log says of a GPU is told with its line") {
   const auto is_it = [](const FindingReport& one) {
     return one.check == "gpu.xid" && one.status == "fail";
   };
-  CHECK(std::ranges::count_if(result.reports, is_it) == 1);
+  CHECK(std::ranges::count_if(result.findings, is_it) == 1);
 }
 
 TEST_CASE("only the checks that were asked for are told and judged") {
@@ -166,10 +166,10 @@ TEST_CASE("only the checks that were asked for are told and judged") {
   options.checks = {"host.*"};
   NodeLook look(sources, options, {});
   look.look();
-  const HealthLook result = look.result();
-  REQUIRE_FALSE(result.reports.empty());
-  for (const FindingReport& one : result.reports) CHECK(one.check.starts_with("host."));
-  CHECK(health_exit(result.verdict) == HealthExit::healthy);
+  const HostHealth result = look.result();
+  REQUIRE_FALSE(result.findings.empty());
+  for (const FindingReport& one : result.findings) CHECK(one.check.starts_with("host."));
+  CHECK(result.verdict.state == HealthExit::healthy);
 }
 
 TEST_CASE("a record of a node says the same as the node") {
@@ -264,9 +264,8 @@ TEST_CASE("what the firmware and the cloud say of a host decides which profile i
   // A name that a site gave its adapters makes no rented size of it.
   CHECK(choose_profile(kind_of(sources), "ND96isr_H100_v5").profile.name == "dgx-h100");
   RecordedNode in_cloud;
-  in_cloud.node.set(cloud_metadata,
-                    R"({"ds": {"meta_data": {"imds": {"compute": {"location": "x",)"
-                    R"( "vmSize": "Standard_ND96is_H100_v5"}}}}})");
+  in_cloud.node.set(cloud_metadata, R"({"ds": {"meta_data": {"imds": {"compute": {"location": "x",)"
+                                    R"( "vmSize": "Standard_ND96is_H100_v5"}}}}})");
   in_cloud.write();
   HealthSources rented(in_cloud.options());
   CHECK(kind_of(rented).sku == "Standard_ND96is_H100_v5");
@@ -306,15 +305,15 @@ TEST_CASE("what drains has a row of its own though nothing fails any more") {
   HealthSources sources(later.options());
   NodeLook look(sources, options_of(), std::move(state));
   look.look();
-  const HealthLook result = look.result();
-  REQUIRE(health_exit(result.verdict) == HealthExit::drained);
+  const HostHealth result = look.result();
+  REQUIRE(result.verdict.state == HealthExit::drained);
   const FindingReport* row = report_of(result, "gpu.xid", "gpu3");
   REQUIRE(row != nullptr);
   CHECK(row->status == "fail");
   CHECK(row->severity == "!reboot>rma");
   CHECK_THAT(row->evidence.front(), ContainsSubstring("): 79, pid=1"));
-  CHECK_THAT(row->evidence.back(), ContainsSubstring("stands until a reboot"));
-  CHECK(counts_of(result.reports).fail == 1);
+  CHECK_THAT(row->evidence.back(), ContainsSubstring("active until a reboot"));
+  CHECK(counts_of(result.findings).fail == 1);
   CHECK_THAT(health_text(result, {}), ContainsSubstring("gpu.xid"));
 }
 
@@ -342,8 +341,7 @@ TEST_CASE("a profile learned from a node finds nothing wrong with it") {
   for (const char* mount : {"/data", "/share d"}) recorded.node.set(mount, "");
   recorded.write();
   HealthSources sources(recorded.options());
-  const HealthProfile profile =
-      learn_profile(sources.read(learning_request()), "x").profile;
+  const HealthProfile profile = learn_profile(sources.read(learning_request()), "x").profile;
   CHECK(profile.gpu.count == 8);
   for (const std::string& line : told_of(recorded.options(), profile)) {
     CAPTURE(line);

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/cluster/compare.h"
-#include "cli/health/cluster/health_nodes_report.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/result.h"
 #include "health/model/check.h"
@@ -30,20 +29,22 @@ const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1
 const HealthFinding active = finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
 
 // h2 is drained, h10 does not answer, h3 is unknown, h1 is well.
-std::vector<NodeAnswer> four() {
+std::vector<HostHealth> four() {
   Looked unclear;
-  unclear.look.verdict.unclear = {{"gpu.count", ""}};
-  unclear.look.verdict.unconfirmed = {{"ib.state", "mlx5_0:1"}};
-  std::vector<NodeAnswer> answers{Looked({active}).of("h1"),
+  NodeVerdict open;
+  open.unclear = {{"gpu.count", ""}};
+  open.unconfirmed = {{"ib.state", "mlx5_0:1"}};
+  unclear.look.verdict = report_of(open);
+  std::vector<HostHealth> answers{Looked({active}).of("h1"),
                                   no_answer("h10", "cluster", "connection refused", asked_at),
                                   unclear.of("h3"), Looked({down}).drained_by(down).of("h2")};
   sort_worst_first(answers);
   return answers;
 }
 
-std::vector<std::string> names_of(const std::vector<NodeAnswer>& answers) {
+std::vector<std::string> names_of(const std::vector<HostHealth>& answers) {
   std::vector<std::string> names;
-  for (const NodeAnswer& answer : answers) names.push_back(answer.node);
+  for (const HostHealth& answer : answers) names.push_back(answer.node);
   return names;
 }
 
@@ -76,10 +77,10 @@ std::string chosen(const std::string& target, const std::vector<std::string>& wo
   return text;
 }
 
-void compare(std::vector<NodeAnswer>& answers, const HealthProfile& profile,
+void compare(std::vector<HostHealth>& answers, const HealthProfile& profile,
              const std::vector<std::string>& checks = {}) {
   compare_nodes(
-      answers, checks, [&](const NodeAnswer&) { return profile; }, from_ms(1'800'000'000'000));
+      answers, checks, [&](const HostHealth&) { return profile; }, from_ms(1'800'000'000'000));
 }
 
 HealthProfile enforcing_versions() {
@@ -91,23 +92,23 @@ HealthProfile enforcing_versions() {
 }  // namespace
 
 TEST_CASE("an answer says what the node's own look said, under the node's name") {
-  const NodeAnswer answer = Looked({active, down}).drained_by(down).of("h2");
+  const HostHealth answer = Looked({active, down}).drained_by(down).of("h2");
   CHECK(answer.fitness == NodeFitness::drained);
   CHECK(answer.why == "muster:node:ib.state:mlx5_3:1 6f01ab22");
   CHECK(answer.profile == "h100");
   CHECK_FALSE(answer.beside_ranks);
-  REQUIRE(answer.reports.size() == 2);
-  const FindingReport& fault = answer.reports[0];
+  REQUIRE(answer.findings.size() == 2);
+  const FindingReport& fault = answer.findings[0];
   CHECK(fault.host == "h2");
   CHECK(fault.check == "ib.state");
   CHECK(fault.value.text == "1: DOWN");
   CHECK(fault.evidence == std::vector<std::string>{"raw"});
   CHECK(fault.code == MonitorCode::critical);
-  CHECK(answer.reports[1].code == MonitorCode::ok);
+  CHECK(answer.findings[1].code == MonitorCode::ok);
   CHECK(answer.versions.at("host.versions").at("kernel") == "6.1");
   // A finding goes there and back unchanged.
   const Document sent = Document::parse(Looked({down}).text())["findings"][0];
-  Document back = report_document(Looked({down}).of("host-name").reports[0]);
+  Document back = report_document(Looked({down}).of("host-name").findings[0]);
   CHECK(back == sent);
 }
 
@@ -120,17 +121,17 @@ TEST_CASE("an answer that is none is never a pass") {
     for (const char* value : {"7", "null", "\"fine\"", "[[]]", "{\"a\":{\"b\":1}}"}) {
       Document changed = Document::parse(whole);
       changed[Document::json_pointer(at)] = Document::parse(value);
-      const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
+      const HostHealth answer = read_answer("h", "t", changed.dump(), asked_at);
       CAPTURE(at, value);
       CHECK(answer.fitness == NodeFitness::unreachable);
     }
   }
   for (const std::string& text : wrong) {
-    const NodeAnswer answer = read_answer("h", "t", text, asked_at);
+    const HostHealth answer = read_answer("h", "t", text, asked_at);
     CHECK(answer.fitness == NodeFitness::unreachable);
     CHECK_THAT(answer.why, ContainsSubstring("cannot be read"));
-    REQUIRE(answer.reports.size() == 1);
-    CHECK(answer.reports[0].code == MonitorCode::unknown);
+    REQUIRE(answer.findings.size() == 1);
+    CHECK(answer.findings[0].code == MonitorCode::unknown);
     CHECK(health_exit({answer}) == HealthExit::unclear);
   }
 }
@@ -145,11 +146,11 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
     return whole.substr(0, whole.rfind('}')) + ",\"more\":" + value + "}";
   };
   for (const auto& [open, close] : {std::pair{"[", "]"}, std::pair{"{\"a\":", "}"}}) {
-    const NodeAnswer shallow = read_answer("h", "t", nested(open, close, 8), asked_at);
+    const HostHealth shallow = read_answer("h", "t", nested(open, close, 8), asked_at);
     CHECK(shallow.fitness == NodeFitness::ok);
-    CHECK(nodes_document({shallow})["nodes"][0].contains("more"));
+    CHECK_FALSE(nodes_document({shallow})["nodes"][0].contains("more"));  // what is not ours
     for (const int depth : {64, 200'000}) {
-      const NodeAnswer deep = read_answer("h", "t", nested(open, close, depth), asked_at);
+      const HostHealth deep = read_answer("h", "t", nested(open, close, depth), asked_at);
       CHECK(deep.fitness == NodeFitness::unreachable);
       CHECK_THAT(deep.why, ContainsSubstring("nested too deeply"));
       CHECK(nodes_document({deep}).dump().size() < 2'000);
@@ -160,9 +161,9 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
 TEST_CASE("a status that nobody knows is unknown") {
   Document changed = Document::parse(Looked({active}).text());
   changed["findings"][0]["status"] = "splendid";
-  const NodeAnswer answer = read_answer("h", "t", changed.dump(), asked_at);
-  REQUIRE(answer.reports.size() == 1);
-  CHECK(answer.reports[0].code == MonitorCode::unknown);
+  const HostHealth answer = read_answer("h", "t", changed.dump(), asked_at);
+  REQUIRE(answer.findings.size() == 1);
+  CHECK(answer.findings[0].code == MonitorCode::unknown);
 }
 
 TEST_CASE("nodes are shown worst first, and the last line counts and names them") {
@@ -172,9 +173,8 @@ TEST_CASE("nodes are shown worst first, and the last line counts and names them"
   const std::string text = nodes_text(answers, {});
   CHECK(text.ends_with("\n" + nodes_summary(answers) + "\n"));
   CHECK_THAT(text, ContainsSubstring("connection refused"));
-  CHECK_THAT(text,
-             ContainsSubstring("required check did not pass: gpu.count; not often enough to be "
-                               "believed: ib.state mlx5_0:1"));
+  CHECK_THAT(text, ContainsSubstring("required check did not pass: gpu.count; not yet confirmed: "
+                                     "ib.state mlx5_0:1"));
   CHECK_THAT(text, ContainsSubstring("h2 ib.state mlx5_3:1: "));
   CHECK(text.find("4: ACTIVE") == text.npos);
   CHECK_THAT(nodes_text(answers, {.all = true}), ContainsSubstring("4: ACTIVE"));
@@ -184,17 +184,17 @@ TEST_CASE("nodes are shown worst first, and the last line counts and names them"
 TEST_CASE("a node with ranks says that less was looked at") {
   const std::string text = nodes_text({Looked({active}).beside_ranks().of("h1")}, {});
   CHECK_THAT(text, ContainsSubstring("beside ranks"));
-  CHECK_THAT(text, ContainsSubstring("were left out\n1 ok (h1)\n"));
+  CHECK_THAT(text, ContainsSubstring("were skipped\n1 ok (h1)\n"));
 }
 
 TEST_CASE("the exit code is of the worst node: a drained one, then one that is unknown or silent") {
-  const NodeAnswer ok = Looked().of("a");
-  const NodeAnswer gone = no_answer("b", "t", "no route", asked_at);
-  const NodeAnswer drained = Looked().drained_by(down).of("c");
+  const HostHealth ok = Looked().of("a");
+  const HostHealth gone = no_answer("b", "t", "no route", asked_at);
+  const HostHealth drained = Looked().drained_by(down).of("c");
   CHECK(health_exit({ok, ok}) == HealthExit::healthy);
   CHECK(health_exit({ok, gone}) == HealthExit::unclear);
   CHECK(health_exit({ok, gone, drained}) == HealthExit::drained);
-  CHECK(health_exit(std::vector<NodeAnswer>{}) == HealthExit::unclear);
+  CHECK(health_exit(std::vector<HostHealth>{}) == HealthExit::unclear);
 }
 
 TEST_CASE("programs get each node with what it said, and monitors the node in each line") {
@@ -211,7 +211,7 @@ TEST_CASE("programs get each node with what it said, and monitors the node in ea
   CHECK(document["summary"] ==
         Document::parse(
             R"({"ok": ["h1"], "drained": ["h2"], "unclear": ["h3"], "unreachable": ["h10"]})"));
-  const auto reports = reports_of(answers);
+  const auto reports = findings_of(answers);
   const PluginAnswer plugin = nagios_answer(reports, HostNames::told);
   CHECK(plugin.exit_code == 2);
   CHECK_THAT(plugin.line, ContainsSubstring("CRITICAL - h2 ib.state mlx5_3:1 1: DOWN"));
@@ -227,7 +227,7 @@ TEST_CASE("programs get each node with what it said, and monitors the node in ea
 TEST_CASE("no text of a node moves a terminal's cursor") {
   const HealthFinding rude = finding("ib.state", "mlx5\x1b[2J", CheckStatus::fail, "\x1b]0;x\a",
                                      {"a\x1b[31mb\nforged: line"});
-  std::vector<NodeAnswer> answers{Looked({rude}).drained_by(rude).of("h1"),
+  std::vector<HostHealth> answers{Looked({rude}).drained_by(rude).of("h1"),
                                   no_answer("h2", "t", "why\x1b[1m\nforged", asked_at)};
   sort_worst_first(answers);
   const std::string text = nodes_text(answers, {.all = true});
@@ -236,15 +236,15 @@ TEST_CASE("no text of a node moves a terminal's cursor") {
 }
 
 TEST_CASE("a version that one of three nodes has alone is told of it, and drains nobody") {
-  std::vector<NodeAnswer> answers{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
+  std::vector<HostHealth> answers{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
   compare(answers, {});
-  REQUIRE(answers[1].reports.size() == 1);
-  CHECK(answers[1].reports[0].check == "host.versions");
-  CHECK(answers[1].reports[0].host == "b");
-  CHECK(answers[1].reports[0].code == MonitorCode::warning);
-  CHECK(answers[0].reports[0].code == MonitorCode::ok);
+  REQUIRE(answers[1].findings.size() == 1);
+  CHECK(answers[1].findings[0].check == "host.versions");
+  CHECK(answers[1].findings[0].host == "b");
+  CHECK(answers[1].findings[0].code == MonitorCode::warning);
+  CHECK(answers[0].findings[0].code == MonitorCode::ok);
   CHECK(health_exit(answers) == HealthExit::healthy);  // the check observes
-  std::vector<NodeAnswer> enforced{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
+  std::vector<HostHealth> enforced{Looked().of("a"), Looked({}, "5.15").of("b"), Looked().of("c")};
   compare(enforced, enforcing_versions());
   CHECK(enforced[1].fitness == NodeFitness::unclear);
   CHECK(enforced[1].why == "host.versions: not as on most nodes");
@@ -252,34 +252,34 @@ TEST_CASE("a version that one of three nodes has alone is told of it, and drains
 }
 
 TEST_CASE("without a majority, or asked for other checks, a version is nobody's fault") {
-  std::vector<NodeAnswer> split{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
+  std::vector<HostHealth> split{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
                                 Looked({}, "3").of("c")};
   compare(split, enforcing_versions());
-  for (const NodeAnswer& one : split) {
-    REQUIRE(one.reports.size() == 1);
-    CHECK(one.reports[0].code == MonitorCode::unknown);
+  for (const HostHealth& one : split) {
+    REQUIRE(one.findings.size() == 1);
+    CHECK(one.findings[0].code == MonitorCode::unknown);
     CHECK(one.fitness == NodeFitness::ok);  // nothing requires it
   }
   HealthProfile profile;
   profile.required = {"host.versions"};
-  std::vector<NodeAnswer> required{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
+  std::vector<HostHealth> required{Looked({}, "1").of("a"), Looked({}, "2").of("b"),
                                    Looked({}, "3").of("c")};
   compare(required, profile);
   CHECK(required[0].fitness == NodeFitness::unclear);
-  std::vector<NodeAnswer> other{Looked().of("a"), Looked({}, "2").of("b"), Looked().of("c")};
+  std::vector<HostHealth> other{Looked().of("a"), Looked({}, "2").of("b"), Looked().of("c")};
   compare(other, enforcing_versions(), {"ib.*"});
-  CHECK(other[1].reports.empty());
+  CHECK(other[1].findings.empty());
 }
 
 TEST_CASE("nodes of other targets and profiles, and silent ones, are not compared") {
   Looked other({}, "5.15");
   other.look.profile = "a100";
-  std::vector<NodeAnswer> answers{Looked().of("a"), Looked().of("b"), other.of("c"),
+  std::vector<HostHealth> answers{Looked().of("a"), Looked().of("b"), other.of("c"),
                                   read_answer("d", "elsewhere", Looked().text(), asked_at),
                                   no_answer("e", "cluster", "gone", asked_at)};
   compare(answers, enforcing_versions());
-  for (const NodeAnswer& one : answers) {
-    CHECK(one.reports.size() == (one.node == "e" ? 1 : 0));
+  for (const HostHealth& one : answers) {
+    CHECK(one.findings.size() == (one.node == "e" ? 1 : 0));
   }
 }
 

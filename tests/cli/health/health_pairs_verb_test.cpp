@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/start.h"
-#include "cli/health/cluster/health_ready.h"
+#include "cli/health/cluster/pairs.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/fake_controller.h"

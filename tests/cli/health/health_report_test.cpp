@@ -1,4 +1,4 @@
-#include "cli/health/health_report.h"
+#include "cli/health/result.h"
 
 #include <nlohmann/json.hpp>
 
@@ -29,17 +29,15 @@ StandingFault standing(const HealthFinding& of) {
   return fault;
 }
 
-HealthLook look_of(const std::vector<HealthFinding>& findings) {
+HostHealth look_of(const std::vector<HealthFinding>& findings) {
   HealthProfile profile;
   profile.required = {"ib.state"};
   const CheckRules rules = rules_of(profile);
-  HealthLook look;
-  look.run = {from_ms(1'800'000'000'000), "n17", "6f", {}, utc_text};
-  look.profile = "h100";
-  look.phase = "on-demand";
-  look.took = Milliseconds{212};
+  const RunFacts run{from_ms(1'800'000'000'000), "n17", "6f", {}, utc_text};
+  HostHealth look = health_of(run, "h100", Milliseconds{212});
+  look.verdict = report_of(NodeVerdict{});
   for (const HealthFinding& one : findings) {
-    look.reports.push_back(report_of(one, 0.2, look.run, rules, {}));
+    look.findings.push_back(report_of(one, 0.2, run, rules, {}));
   }
   return look;
 }
@@ -50,7 +48,7 @@ const HealthFinding down =
 }  // namespace
 
 TEST_CASE("passes are counted, failures and unknowns are shown with their evidence") {
-  const HealthLook look =
+  const HostHealth look =
       look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down,
                finding("gpu.temp", "gpu3", CheckStatus::unknown, "", {"not supported (3)"})});
   const std::string text = health_text(look, {});
@@ -64,45 +62,51 @@ TEST_CASE("passes are counted, failures and unknowns are shown with their eviden
 }
 
 TEST_CASE("the last line says what becomes of the host, and so does the exit code") {
-  HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
-  CHECK(health_exit(look) == HealthExit::healthy);
+  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
+  const auto judged = [&](const NodeVerdict& verdict) {
+    look.verdict = report_of(verdict);
+    CHECK(look.verdict.state == health_exit(verdict));
+    return look.verdict.state;
+  };
+  CHECK(judged({}) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is ready\n"));
-  look.verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
-  CHECK(health_exit(look.verdict) == HealthExit::unclear);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("not yet confirmed: ib.state "
-                                                      "mlx5_3:1\nn17 is unknown\n"));
-  look.verdict.unconfirmed.clear();
-  look.verdict.unclear = {{"gpu.count", ""}};
-  CHECK(health_exit(look.verdict) == HealthExit::unclear);
-  CHECK_THAT(health_text(look, {}), ContainsSubstring("required check did not pass: gpu.count\n"));
-  look.verdict.drains = {standing(down)};
-  CHECK(health_exit(look.verdict) == HealthExit::drained);
+  NodeVerdict verdict;
+  verdict.unconfirmed = {{"ib.state", "mlx5_3:1"}};
+  CHECK(judged(verdict) == HealthExit::unclear);
   CHECK_THAT(health_text(look, {}),
+             ContainsSubstring("not yet confirmed: ib.state mlx5_3:1\nn17 is unknown\n"));
+  verdict.unconfirmed.clear();
+  verdict.unclear = {{"gpu.count", ""}};
+  CHECK(judged(verdict) == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("required check did not pass: gpu.count\n"));
+  verdict.drains = {standing(down)};
+  CHECK(judged(verdict) == HealthExit::drained);
+  const std::string drained = health_text(look, {});
+  CHECK_THAT(drained, ContainsSubstring(
+                          "drains: ib.state mlx5_3:1, !drain, since 2027-01-15T08:00:00.000Z"));
+  CHECK_THAT(drained,
              ContainsSubstring("n17 unavailable: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
-  look.verdict.drains.clear();
-  look.verdict.unclear.clear();
-  look.verdict.would_drain = {standing(down)};
-  CHECK(health_exit(look.verdict) == HealthExit::healthy);
+  verdict = {};
+  verdict.would_drain = {standing(down)};
+  CHECK(judged(verdict) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain (observe mode): ib.state"));
   look.profile = "hgx-h100";
   CHECK_THAT(health_text(look, {}),
              ContainsSubstring("to make it drain: `ib.state: {mode: enforce}` under `checks:` of a "
                                "profile over hgx-h100 (docs/health.md)\n"));
-  look.verdict.would_drain.clear();
+  judged({});
   CHECK(health_text(look, {}).find("to make it drain") == std::string::npos);
 }
 
 TEST_CASE("a host of which nothing was checked is unknown") {
-  HealthLook look = look_of({});
-  CHECK(health_exit(look) == HealthExit::healthy);
-  look.nothing_checked = true;
-  CHECK(health_exit(look) == HealthExit::unclear);
+  HostHealth look = look_of({});
+  look.verdict.state = HealthExit::unclear;
   CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unknown: nothing was checked\n"));
   CHECK(health_document(look)["verdict"]["state"] == "unclear");
 }
 
 TEST_CASE("what hangs is named") {
-  HealthLook look = look_of({});
+  HostHealth look = look_of({});
   look.hung = {{"/data", "no answer within 5 s"}};
   CHECK_THAT(health_text(look, {}), ContainsSubstring("hung: /data: no answer within 5 s\n"));
   CHECK(health_document(look)["hung"] ==
@@ -110,11 +114,13 @@ TEST_CASE("what hangs is named") {
 }
 
 TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor") {
-  HealthLook look = look_of({finding("ib.state", "mlx5\x1b[2J\r", CheckStatus::fail, "\x1b]0;x\a",
+  HostHealth look = look_of({finding("ib.state", "mlx5\x1b[2J\r", CheckStatus::fail, "\x1b]0;x\a",
                                      {"a\x1b[31mb\nforged: line", "\xff"})});
-  look.run.host = "n\x1b[1m";
-  look.verdict.drains = {standing(down)};
-  look.verdict.drains[0].finding.device = "gpu\x1b[1m";
+  look.host = "n\x1b[1m";
+  NodeVerdict verdict;
+  verdict.drains = {standing(down)};
+  verdict.drains[0].finding.device = "gpu\x1b[1m";
+  look.verdict = report_of(verdict);
   look.hung = {{"/a\x1b", "b\x1b"}};
   for (const bool color : {false, true}) {
     std::string text = health_text(look, {true, 0, false});
@@ -128,14 +134,15 @@ TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor
   CommonOptions common;
   common.output = OutputFormat::json;
   CHECK(document_text(health_document(look), common)->find('\x1b') == std::string::npos);
-  CHECK(health_lines(look).find('\x1b') == std::string::npos);
-  CHECK(nagios_answer(look.reports).line.find('\x1b') == std::string::npos);
-  CHECK(prometheus_text(look.reports, look.run.at).find('\x1b') == std::string::npos);
+  CHECK(report_lines(look.findings).find('\x1b') == std::string::npos);
+  CHECK(nagios_answer(look.findings).line.find('\x1b') == std::string::npos);
+  CHECK(prometheus_text(look.findings, from_ms(1'800'000'000'000)).find('\x1b') ==
+        std::string::npos);
 }
 
 TEST_CASE("a line of JSON for each finding has the fields of its schema, in their order") {
-  const HealthLook look = look_of({finding("ib.symbol", "mlx5_3:1", CheckStatus::fail, "131")});
-  const std::string lines = health_lines(look);
+  const HostHealth look = look_of({finding("ib.symbol", "mlx5_3:1", CheckStatus::fail, "131")});
+  const std::string lines = report_lines(look.findings);
   CHECK(lines.substr(0, 62) == R"({"ts":"2027-01-15T08:00:00.000Z","host":"n17","boot_id":"6f",")");
   const Document one = Document::parse(lines);
   std::string keys;
@@ -149,9 +156,11 @@ TEST_CASE("a line of JSON for each finding has the fields of its schema, in thei
 }
 
 TEST_CASE("the document holds every finding, the verdict and what is null") {
-  HealthLook look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down});
-  look.profile.clear();
-  look.verdict.drains = {standing(down)};
+  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down});
+  look.profile.reset();
+  NodeVerdict verdict;
+  verdict.drains = {standing(down)};
+  look.verdict = report_of(verdict);
   const Document document = health_document(look);
   CHECK(document["profile"].is_null());
   CHECK(document["counts"] ==

@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/health/cluster/health_fabric_look.h"
-#include "cli/health/cluster/health_fabric_report.h"
+#include "cli/health/cluster/fabric.h"
 #include "health/output/nagios.h"
 #include "tests/catch.h"
 #include "tests/health/fabric_samples.h"
@@ -60,14 +59,20 @@ struct FakeFabric {
 
 const FindingReport* find(const FabricResult& result, std::string_view check,
                           std::string_view host) {
-  const auto found = std::ranges::find_if(result.look.reports, [&](const FindingReport& one) {
+  const auto found = std::ranges::find_if(result.look.findings, [&](const FindingReport& one) {
     return one.check == check && one.host == host;
   });
-  return found == result.look.reports.end() ? nullptr : &*found;
+  return found == result.look.findings.end() ? nullptr : &*found;
+}
+std::vector<FindingReport> for_monitors(const FabricResult& fabric) {
+  HealthResult result;
+  result.hosts = {fabric.look};
+  result.monitor_hosts = MonitorHosts::in_device;
+  return findings_for_monitors(result);
 }
 std::size_t not_passed(const FabricResult& result) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      result.look.reports, [](const FindingReport& one) { return one.status != "pass"; }));
+      result.look.findings, [](const FindingReport& one) { return one.status != "pass"; }));
 }
 
 }  // namespace
@@ -77,13 +82,13 @@ TEST_CASE("a healthy fabric passes, its counters from the second run on") {
   const FabricResult first = fabric.run();
   CHECK(not_passed(first) == 0);
   CHECK(find(first, "fab.errors", "n2") == nullptr);
-  CHECK(first.look.first_readings > 0);
+  CHECK(first.look.counts.first_readings > 0);
   CHECK(find(first, "fab.links", "n2")->device == "mlx5_0:1");
   CHECK(find(first, "fab.links", "n2")->source == "iblinkinfo -l");
   const FabricResult second = fabric.run();
   CHECK(not_passed(second) == 0);
   CHECK(find(second, "fab.errors", "n2")->status == "pass");
-  CHECK(second.look.first_readings == 0);
+  CHECK(second.look.counts.first_readings == 0);
   CHECK(second.verdicts.empty());
   CHECK(fabric_exit(second) == HealthExit::healthy);
   CHECK(fabric.state.hosts.empty());
@@ -94,16 +99,16 @@ TEST_CASE("a first run that reads nothing but counters says that all is well so 
   FakeFabric fabric;
   fabric.checks = {"fab.errors"};
   const FabricResult first = fabric.run();
-  CHECK(first.look.reports.empty());
+  CHECK(first.look.findings.empty());
   CHECK(fabric_exit(first) == HealthExit::healthy);
   const PluginAnswer plugin =
-      nagios_answer(reports_with_hosts(first), HostNames::left_out, first.look.first_readings);
+      nagios_answer(for_monitors(first), HostNames::left_out, first.look.counts.first_readings);
   CHECK(plugin.exit_code == 0);
   CHECK_THAT(plugin.line, ContainsSubstring("MUSTER OK - first run: "));
   fabric.state = {};
   fabric.says[FabricTool::errors] = {{}, "no answer", false};
   const FabricResult silent = fabric.run();
-  CHECK(nagios_answer(reports_with_hosts(silent), HostNames::left_out, silent.look.first_readings)
+  CHECK(nagios_answer(for_monitors(silent), HostNames::left_out, silent.look.counts.first_readings)
             .exit_code == 3);
 }
 
@@ -121,7 +126,7 @@ TEST_CASE("a link that is down is its host's, and drains it where that is enforc
   CHECK(enforced.look.looks == 3);
   CHECK(fabric_exit(enforced) == HealthExit::drained);
   CHECK(enforced.verdicts.at("n2").is_drained());
-  CHECK(enforced.verdicts.at("n2").reason().starts_with("muster:node:fab.links:mlx5_0:1 "));
+  CHECK(enforced.verdicts.at("n2").reason->starts_with("muster:node:fab.links:mlx5_0:1 "));
   CHECK_THAT(fabric_text(enforced, {}), ContainsSubstring("1 host unavailable: n2"));
   const Document document = fabric_document(enforced);
   CHECK(document["state"] == "drained");
@@ -257,7 +262,7 @@ TEST_CASE("only the checks that were asked for are made") {
   FakeFabric fabric;
   fabric.checks = {"fab.s*"};
   const FabricResult result = fabric.run();
-  CHECK(result.look.reports.size() == 1);
+  CHECK(result.look.findings.size() == 1);
   CHECK(fabric.asked == std::map<FabricTool, int>{{FabricTool::manager, 1}});
 }
 
@@ -265,7 +270,7 @@ TEST_CASE("forms without a place for a host say it with the device") {
   FakeFabric fabric;
   fabric.n2_is_down();
   const FabricResult result = fabric.run();
-  const auto reports = reports_with_hosts(result);
+  const auto reports = for_monitors(result);
   CHECK(std::ranges::any_of(reports, [](const FindingReport& one) {
     return one.check == "fab.links" && one.device == "n2 mlx5_0:1" && one.status == "fail";
   }));
