@@ -168,8 +168,9 @@ void Arguments::choice(const std::string& names, std::string& value,
     }
     return "'" + text + "': expected one of: " + list;
   };
-  (*offered_)[app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known)] =
-      {words};
+  (*offered_)
+      [app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known)] = {
+          words};
 }
 
 void Arguments::ignored(const std::string& names, const std::string& help) {

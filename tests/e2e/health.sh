@@ -27,7 +27,7 @@ health=("$MUSTER" health --root "$root" --profile "$work/site.yml" --check "ib.s
 # ---- verdicts
 expect 0 "${health[@]}"
 has out "1 check passed, 0 failed, 0 unknown"
-has out "nothing keeps jobs from n17"
+has out "n17 is ready"
 expect 3 "$MUSTER" health --root "$root" --profile "$work/site.yml" --check host.edac
 has out "n17 is unknown: nothing was checked"
 expect 0 "$MUSTER" health run --root "$root" --profile "$work/site.yml" --check ib.state --all

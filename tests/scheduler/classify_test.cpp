@@ -21,8 +21,9 @@ TEST_CASE("the earliest failure is named, not the first to be reported") {
   bench.exit_rank(3, {1, 0}, Milliseconds{10});
   bench.exit_rank(2, {0, SIGSEGV}, Milliseconds{250});
   bench.obey();
-  CHECK(cause(bench).sentence ==
-        "rank 2 on h03 was killed by SIGSEGV 240 ms (±4.0 ms) before any other; 1 failed afterwards");
+  CHECK(
+      cause(bench).sentence ==
+      "rank 2 on h03 was killed by SIGSEGV 240 ms (±4.0 ms) before any other; 1 failed afterwards");
   CHECK(cause(bench).first_rank == RankId{2});
   CHECK(cause(bench).status.signal == SIGSEGV);
 }

@@ -67,9 +67,10 @@ TEST_CASE("a closed quote of any form is no finding") {
 }
 
 TEST_CASE("a value in quotes over lines that look like keys is a warning at the quote") {
-  CHECK_THAT(cut_findings("command: \"python train.py\nlimits: {timeout: 5}\ntags: {a: \"b\"}\n"),
-             ContainsSubstring("job.yml:1:10: warning: the value in \" continues over several lines, "
-                               "and one of them begins with 'limits:'; is a closing quote"));
+  CHECK_THAT(
+      cut_findings("command: \"python train.py\nlimits: {timeout: 5}\ntags: {a: \"b\"}\n"),
+      ContainsSubstring("job.yml:1:10: warning: the value in \" continues over several lines, "
+                        "and one of them begins with 'limits:'; is a closing quote"));
   CHECK_THAT(cut_findings("command: 'a\n  resources: b'\n" + rest_of_job),
              ContainsSubstring("warning: the value in ' continues"));
 }

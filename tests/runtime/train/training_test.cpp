@@ -209,7 +209,8 @@ TEST_CASE("starts that cannot go well are refused in a sentence that names the t
              ContainsSubstring("--width is 32, the checkpoint was made with 16"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.seed = 2; }), ContainsSubstring("--seed is 2"));
   CHECK_THAT(complaint([](TrainOptions& o) { o.batch = 16; }), ContainsSubstring("--batch is 16"));
-  CHECK_THAT(complaint([](TrainOptions& o) { o.leaves = 4; }), ContainsSubstring("8 accumulation chunks"));
+  CHECK_THAT(complaint([](TrainOptions& o) { o.leaves = 4; }),
+             ContainsSubstring("8 accumulation chunks"));
   CHECK_THAT(
       complaint([&](TrainOptions& o) { o.data = {std::string(MUSTER_SOURCE_DIR) + "/runtime"}; }),
       ContainsSubstring("the text is not the one"));

@@ -326,12 +326,14 @@ TEST_CASE("another model, another text, or other leaves where bits count, are no
       train.micro_batch += 1;
     }
     const std::string made = "the checkpoint was made with " + std::to_string(train.leaves) +
-                             " accumulation chunks and micro-batches of " + std::to_string(train.micro_batch);
+                             " accumulation chunks and micro-batches of " +
+                             std::to_string(train.micro_batch);
     question.options.deterministic = true;
     CHECK_THAT(question.conflict(),
                ContainsSubstring("--deterministic: " + made) &&
-                   ContainsSubstring("continue with --accumulation-chunks " + std::to_string(train.leaves) +
-                                     " --micro-batch " + std::to_string(train.micro_batch)));
+                   ContainsSubstring("continue with --accumulation-chunks " +
+                                     std::to_string(train.leaves) + " --micro-batch " +
+                                     std::to_string(train.micro_batch)));
     CHECK(question.remarks.empty());
     question.options.deterministic = false;
     CHECK(question.conflict().empty());
