@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,9 +12,10 @@
 
 #include "cli/job/memory.h"
 #include "cli/job/submission.h"
-#include "cli/job/unavailable_nodes.h"
 #include "cli/terminal/document.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/staging/source_tree.h"
+#include "launcher/wire/client_message.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
@@ -21,6 +23,16 @@
 #include "templates/parse_file.h"
 
 namespace muster {
+
+// Nodes that would get no job now: drained, cordoned, about to leave, or not reachable. As the
+// controller knows them, or where none runs as the journal has them; nothing is asked of a node.
+// Each with a sentence: "h02 is drained: fan".
+using UnavailableNodes = std::map<NodeId, std::string>;
+
+UnavailableNodes unavailable_nodes(const Home& home);
+
+// Why this one would get no job; empty: it would.
+std::string why_unavailable(const NodeLine& node);
 
 struct PlannedRank {
   RankId rank;
@@ -36,7 +48,7 @@ struct PlannedTree {
 struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
-  std::vector<NodeId> nodes;       // in the order they would be tried; free and healthy shows later
+  std::vector<NodeId> nodes;  // in the order they would be tried; free and healthy shows later
   std::vector<NodeId> unavailable;  // of the target, and drained or not reachable now
   int placed = 1;                  // so many it would start with, were all of them free and healthy
   std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first

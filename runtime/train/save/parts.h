@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/checkpoint/shard_write.h"
+#include "runtime/checkpoint/shard.h"
 #include "runtime/train/save/save.h"
 #include "runtime/train/step/training_state.h"
 

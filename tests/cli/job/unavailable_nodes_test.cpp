@@ -1,4 +1,4 @@
-#include "cli/job/unavailable_nodes.h"
+#include "cli/job/plan.h"
 
 #include "launcher/controller/store/store.h"
 #include "tests/catch.h"

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "runtime/checkpoint/file/write.h"
-#include "runtime/checkpoint/shard_write.h"
+#include "runtime/checkpoint/shard.h"
 #include "runtime/protocol/crc32c.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
