@@ -25,8 +25,12 @@ HealthFinding finding(const char* check, const char* device, CheckStatus status,
   return one;
 }
 
-const HealthFinding down = finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
-const HealthFinding active = finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
+HealthFinding down_finding() {
+  return finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
+}
+HealthFinding active_finding() {
+  return finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
+}
 
 // h2 is drained, h10 does not answer, h3 is unknown, h1 is well.
 std::vector<HostHealth> four() {
@@ -35,9 +39,10 @@ std::vector<HostHealth> four() {
   open.unclear = {{"gpu.count", ""}};
   open.unconfirmed = {{"ib.state", "mlx5_0:1"}};
   unclear.look.verdict = report_of(open);
-  std::vector<HostHealth> answers{Looked({active}).of("h1"),
+  std::vector<HostHealth> answers{Looked({active_finding()}).of("h1"),
                                   no_answer("h10", "cluster", "connection refused", asked_at),
-                                  unclear.of("h3"), Looked({down}).drained_by(down).of("h2")};
+                                  unclear.of("h3"),
+                                  Looked({down_finding()}).drained_by(down_finding()).of("h2")};
   sort_worst_first(answers);
   return answers;
 }
@@ -92,7 +97,8 @@ HealthProfile enforcing_versions() {
 }  // namespace
 
 TEST_CASE("an answer says what the node's own look said, under the node's name") {
-  const HostHealth answer = Looked({active, down}).drained_by(down).of("h2");
+  const HostHealth answer =
+      Looked({active_finding(), down_finding()}).drained_by(down_finding()).of("h2");
   CHECK(answer.fitness == NodeFitness::drained);
   CHECK(answer.why == "muster:node:ib.state:mlx5_3:1 6f01ab22");
   CHECK(answer.profile == "h100");
@@ -107,13 +113,13 @@ TEST_CASE("an answer says what the node's own look said, under the node's name")
   CHECK(answer.findings[1].code == MonitorCode::ok);
   CHECK(answer.versions.at("host.versions").at("kernel") == "6.1");
   // A finding goes there and back unchanged.
-  const Document sent = Document::parse(Looked({down}).text())["findings"][0];
-  Document back = report_document(Looked({down}).of("host-name").findings[0]);
+  const Document sent = Document::parse(Looked({down_finding()}).text())["findings"][0];
+  Document back = report_document(Looked({down_finding()}).of("host-name").findings[0]);
   CHECK(back == sent);
 }
 
 TEST_CASE("an answer that is none is never a pass") {
-  const std::string whole = Looked({active, down}).text();
+  const std::string whole = Looked({active_finding(), down_finding()}).text();
   std::vector<std::string> wrong{"", "null", "[]", "{}", "7", "\"x\"", "\xff\xfe", whole + "x"};
   for (std::size_t size = 0; size < whole.size(); size += 7) wrong.push_back(whole.substr(0, size));
   wrong.push_back(std::string(100'000, '['));
@@ -137,7 +143,7 @@ TEST_CASE("an answer that is none is never a pass") {
 }
 
 TEST_CASE("an answer that is nested too deeply to be written out again is none") {
-  const std::string whole = Looked({active}).text();
+  const std::string whole = Looked({active_finding()}).text();
   const auto nested = [&](const std::string& open, const std::string& close, int depth) {
     std::string value;
     for (int i = 0; i < depth; ++i) value += open;
@@ -159,7 +165,7 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
 }
 
 TEST_CASE("a status that nobody knows is unknown") {
-  Document changed = Document::parse(Looked({active}).text());
+  Document changed = Document::parse(Looked({active_finding()}).text());
   changed["findings"][0]["status"] = "splendid";
   const HostHealth answer = read_answer("h", "t", changed.dump(), asked_at);
   REQUIRE(answer.findings.size() == 1);
@@ -182,7 +188,7 @@ TEST_CASE("nodes are shown worst first, and the last line counts and names them"
 }
 
 TEST_CASE("a node with ranks says that less was looked at") {
-  const std::string text = nodes_text({Looked({active}).beside_ranks().of("h1")}, {});
+  const std::string text = nodes_text({Looked({active_finding()}).beside_ranks().of("h1")}, {});
   CHECK_THAT(text, ContainsSubstring("beside ranks"));
   CHECK_THAT(text, ContainsSubstring("were skipped\n1 ok (h1)\n"));
 }
@@ -190,7 +196,7 @@ TEST_CASE("a node with ranks says that less was looked at") {
 TEST_CASE("the exit code is of the worst node: a drained one, then one that is unknown or silent") {
   const HostHealth ok = Looked().of("a");
   const HostHealth gone = no_answer("b", "t", "no route", asked_at);
-  const HostHealth drained = Looked().drained_by(down).of("c");
+  const HostHealth drained = Looked().drained_by(down_finding()).of("c");
   CHECK(health_exit({ok, ok}) == HealthExit::healthy);
   CHECK(health_exit({ok, gone}) == HealthExit::unclear);
   CHECK(health_exit({ok, gone, drained}) == HealthExit::drained);

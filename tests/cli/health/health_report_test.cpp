@@ -42,14 +42,15 @@ HostHealth look_of(const std::vector<HealthFinding>& findings) {
   return look;
 }
 
-const HealthFinding down =
-    finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"P/state says 1: DOWN"});
+HealthFinding down_finding() {
+  return finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"P/state says 1: DOWN"});
+}
 
 }  // namespace
 
 TEST_CASE("passes are counted, failures and unknowns are shown with their evidence") {
   const HostHealth look =
-      look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down,
+      look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down_finding(),
                finding("gpu.temp", "gpu3", CheckStatus::unknown, "", {"not supported (3)"})});
   const std::string text = health_text(look, {});
   CHECK_THAT(text, ContainsSubstring("1 check passed, 1 failed, 1 unknown, in 0.2s; profile h100"));
@@ -79,7 +80,7 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   verdict.unclear = {{"gpu.count", ""}};
   CHECK(judged(verdict) == HealthExit::unclear);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("required check did not pass: gpu.count\n"));
-  verdict.drains = {standing(down)};
+  verdict.drains = {standing(down_finding())};
   CHECK(judged(verdict) == HealthExit::drained);
   const std::string drained = health_text(look, {});
   CHECK_THAT(drained, ContainsSubstring(
@@ -87,7 +88,7 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   CHECK_THAT(drained,
              ContainsSubstring("n17 unavailable: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
   verdict = {};
-  verdict.would_drain = {standing(down)};
+  verdict.would_drain = {standing(down_finding())};
   CHECK(judged(verdict) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain (observe mode): ib.state"));
   look.profile = "hgx-h100";
@@ -118,7 +119,7 @@ TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor
                                      {"a\x1b[31mb\nforged: line", "\xff"})});
   look.host = "n\x1b[1m";
   NodeVerdict verdict;
-  verdict.drains = {standing(down)};
+  verdict.drains = {standing(down_finding())};
   verdict.drains[0].finding.device = "gpu\x1b[1m";
   look.verdict = report_of(verdict);
   look.hung = {{"/a\x1b", "b\x1b"}};
@@ -156,10 +157,10 @@ TEST_CASE("a line of JSON for each finding has the fields of its schema, in thei
 }
 
 TEST_CASE("the document holds every finding, the verdict and what is null") {
-  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down});
+  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down_finding()});
   look.profile.reset();
   NodeVerdict verdict;
-  verdict.drains = {standing(down)};
+  verdict.drains = {standing(down_finding())};
   look.verdict = report_of(verdict);
   const Document document = health_document(look);
   CHECK(document["profile"].is_null());
