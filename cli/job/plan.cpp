@@ -91,12 +91,12 @@ Finding about(const JobFile& job, Severity severity, const std::string& key,
 }
 
 // A look at a job must not hang because the controller does.
-constexpr Milliseconds patience{2000};
+constexpr Milliseconds nodes_patience{2000};
 
 std::optional<UnavailableNodes> by_controller(const Home& home) {
   auto client = ControllerClient::connect(home);
   if (!client || !*client) return std::nullopt;
-  const auto answer = ask(**client, AskNodes{}, patience);
+  const auto answer = ask(**client, AskNodes{}, nodes_patience);
   const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
   if (nodes == nullptr) return std::nullopt;
   UnavailableNodes out;
