@@ -26,7 +26,7 @@ Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& c
 void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
   for (const BreakerLine& breaker : breakers) {
     const std::string what = breaker.is_check ? " drains no node for " + breaker.target
-                                              : " sets no node of " + breaker.target + " aside";
+                                              : " cordons no node of " + breaker.target;
     notice("since " + local_text(breaker.since) + " muster" + what + ": " + breaker.reason +
                "; once fixed, run: muster nodes --reset-breaker " + breaker.target,
            common);

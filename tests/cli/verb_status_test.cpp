@@ -151,6 +151,6 @@ TEST_CASE("status of a job that is not there ends with 1 and says so") {
   const SaidByVerb said = site.type("status nobody");
   CHECK(said.code == 1);
   CHECK(said.out.empty());
-  CHECK_THAT(said.err, ContainsSubstring("there is no job 'nobody'"));
+  CHECK_THAT(said.err, ContainsSubstring("job 'nobody' not found"));
   CHECK_THAT(site.type("status").err, ContainsSubstring("no jobs yet"));
 }

@@ -136,7 +136,7 @@ TEST_CASE("a question about nodes that cannot be asked ends with the code of its
            {"health h1 --cluster " + site.path("none.yml"), 99, "no cluster file"},
            {"health h1 --state x", 2, "--state is for this host, not for nodes"},
            {"health h1 --slurm", 2, "--slurm is for this host, not for nodes"},
-           {"health h1 --forget", 2, "--forget is for this host, not for nodes"},
+           {"health h1 --forget", 2, "--no-state is for this host, not for nodes"},
            {"health h1 --timeout 0s", 2, "--timeout: expected more than 0 and at most"},
            {"health h1 --timeout 601s", 2, "--timeout: expected more than 0 and at most"},
            {"health active h1 --only disk", 2, "--only disk: --disk names where"},
@@ -200,7 +200,7 @@ TEST_CASE("what is learned of a node is a profile that can be read, printed or i
   };
   const SaidByVerb printed = learn();
   CHECK(printed.code == 0);
-  CHECK_THAT(printed.err, ContainsSubstring("skipped: floors: "));
+  CHECK_THAT(printed.err, ContainsSubstring("skipped: minimums: "));
   CHECK_THAT(printed.err, !ContainsSubstring("wrote "));
   const auto file = read_health_profile("learned", printed.out, names_of_checks());
   CHECK(file.findings.empty());

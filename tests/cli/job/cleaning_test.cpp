@@ -354,8 +354,10 @@ TEST_CASE("how long things are kept is read where the user's settings are") {
   CHECK_FALSE(user_retention());
   ::unsetenv("XDG_CONFIG_HOME");
   if (config) ::setenv("XDG_CONFIG_HOME", config->c_str(), 1);
-  if (home) ::setenv("HOME", home->c_str(), 1);
-  else ::unsetenv("HOME");
+  if (home)
+    ::setenv("HOME", home->c_str(), 1);
+  else
+    ::unsetenv("HOME");
 
   REQUIRE(without);
   CHECK(*without == usual_retention);

@@ -30,10 +30,10 @@ TEST_CASE("a job is found by its name or by a beginning that fits no other") {
   CHECK(answer(**store, "calm_kite_1") == "calm_kite_1");
   CHECK(answer(**store, "calm_kite_12") == "calm_kite_12");
   CHECK(answer(**store, "br") == "brave_otter");
-  CHECK_THAT(answer(**store, "calm"), ContainsSubstring("could be several jobs"));
+  CHECK_THAT(answer(**store, "calm"), ContainsSubstring("is an ambiguous job name"));
   CHECK_THAT(answer(**store, "brave_oter"), ContainsSubstring("did you mean 'brave_otter'"));
-  CHECK_THAT(answer(**store, "zzz"), ContainsSubstring("there is no job 'zzz'"));
-  CHECK_THAT(answer(**store, ""), ContainsSubstring("there is no job"));
+  CHECK_THAT(answer(**store, "zzz"), ContainsSubstring("job 'zzz' not found"));
+  CHECK_THAT(answer(**store, ""), ContainsSubstring("job '' not found"));
 }
 
 TEST_CASE("a job that is not there ends with 1, a store that cannot be read with 99") {
@@ -60,6 +60,6 @@ TEST_CASE("an empty state directory has no jobs and stays empty") {
   Folder home;
   const auto found = open_job({home.path() / "none"}, "x");
   REQUIRE_FALSE(found);
-  CHECK_THAT(found.error().message, ContainsSubstring("there is no job 'x'"));
+  CHECK_THAT(found.error().message, ContainsSubstring("job 'x' not found"));
   CHECK_FALSE(std::filesystem::exists(home.path() / "none"));
 }

@@ -40,7 +40,7 @@ std::string after_failure(HealthLevel start, const std::string& failure,
 TEST_CASE("full that a job asks for and that adds nothing is a warning which says why") {
   ComputeTarget bare;
   bare.name = "lab";
-  const std::string none = "full adds nothing to quick: the health profile of lab has no floor";
+  const std::string none = "full adds nothing to quick: the health profile of lab has no minimum";
   CHECK_THAT(said_of_gate(a_job(HealthLevel::full), bare),
              ContainsSubstring("warning: muster.health.start: " + none));
   CHECK_THAT(said_of_gate(a_job(HealthLevel::quick, "full"), bare),

@@ -33,8 +33,9 @@ TEST_CASE("a program that is here and not on the nodes is named with the nodes a
   CHECK(said({ended("h01", 127, "bash: line 1: torchrun: command not found")}) ==
         "torchrun is not there on h01; it is here (/venv/bin/torchrun): put it on a shared folder "
         "or into `code`");
-  CHECK_THAT(said({ended("h01", 126, "bash: /venv/bin/python: cannot execute: required file not "
-                                     "found")}),
+  CHECK_THAT(said({ended("h01", 126,
+                         "bash: /venv/bin/python: cannot execute: required file not "
+                         "found")}),
              ContainsSubstring("/venv/bin/python is not there on h01"));
 }
 

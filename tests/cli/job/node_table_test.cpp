@@ -27,12 +27,12 @@ TEST_CASE("nodes without GPUs have no column for them") {
 }
 
 TEST_CASE("when a node has GPUs the table counts those of all nodes") {
-  CHECK(table_of_nodes({node("h01", 8), node("h02", 0), node("h03", std::nullopt)})
-            .text(0, false) ==
-        "NODE  LINK  HOST      GPUS  JOB  CONNECTED IN  DRAINED\n"
-        "h01   up    host-h01  8     -    -             -\n"
-        "h02   up    host-h02  0     -    -             -\n"
-        "h03   up    host-h03  -     -    -             -\n");
+  CHECK(
+      table_of_nodes({node("h01", 8), node("h02", 0), node("h03", std::nullopt)}).text(0, false) ==
+      "NODE  LINK  HOST      GPUS  JOB  CONNECTED IN  DRAINED\n"
+      "h01   up    host-h01  8     -    -             -\n"
+      "h02   up    host-h02  0     -    -             -\n"
+      "h03   up    host-h03  -     -    -             -\n");
 }
 
 TEST_CASE("the GPUs of a node are always in the document, null while nobody knows") {

@@ -76,7 +76,7 @@ TEST_CASE("a job's name is letters, digits, '_' and '-', the first of them no si
     const SaidByVerb said = site.type("submit " + file, {"--name=" + name});
     CHECK(said.code == 90);
     CHECK(said.out.empty());
-    CHECK_THAT(said.err, ContainsSubstring("is no job name; use letters, digits, '_' and '-'"));
+    CHECK_THAT(said.err, ContainsSubstring("invalid job name '"));
   }
   CHECK(taken.size() == 4);
 }
@@ -89,7 +89,7 @@ TEST_CASE("a name is taken once: the second job of it is refused and the first o
   std::filesystem::create_directory(site.home().job(JobId{"kite"}) / "attempt-0");
   const SaidByVerb second = site.type("submit --name kite " + file);
   CHECK(second.code == 90);
-  CHECK_THAT(second.err, ContainsSubstring("the job name 'kite' is taken"));
+  CHECK_THAT(second.err, ContainsSubstring("the job name 'kite' exists"));
   CHECK(has_directory(site, "kite"));
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("nodes elsewhere are known by their size, or not at all") {
   auto memory = train_memory(spec, target, 2, 8 * gib);
   REQUIRE(memory);
   CHECK_FALSE(memory->available);
-  CHECK_THAT(train_memory_text(*memory), ContainsSubstring("not known before they are asked"));
+  CHECK_THAT(train_memory_text(*memory), ContainsSubstring("not known before they are queried"));
   CHECK(train_memory_document(*memory).at("fits").is_null());
   spec.instance_types = {"Standard_HB120rs_v3"};
   memory = train_memory(spec, target, 2, 8 * gib);
@@ -122,8 +122,9 @@ TEST_CASE("an elastic job is counted as what it is: the whole state, with as few
   elastic.muster.nodes_min = 1;
   elastic.muster.nodes_max = 2;
   REQUIRE(is_elastic(elastic));
-  JobSpec alone = job_of("muster-train --width 512 --layers 8 --batch 16 --zero 0 --deterministic "
-                         "--checkpoint-mode background");
+  JobSpec alone = job_of(
+      "muster-train --width 512 --layers 8 --batch 16 --zero 0 --deterministic "
+      "--checkpoint-mode background");
   const auto bytes = [](const JobSpec& spec, std::size_t ranks) {
     return train_memory(spec, this_host(), ranks, 8 * gib)->bytes.value_or(0);
   };

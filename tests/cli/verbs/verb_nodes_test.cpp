@@ -114,9 +114,10 @@ TEST_CASE("nodes says what muster has stopped doing by itself, and how to let it
   FakeController controller(site.home(), FakeController::any_number,
                             knowing(answer, Accepted{JobId{}, ""}, &asked));
   const SaidByVerb said = site.type("nodes");
-  CHECK_THAT(said.err, ContainsSubstring("muster drains no node for gpu.xid@lab: 5 of 8 nodes; "
-                                         "when that is mended: muster nodes --rearm gpu.xid@lab"));
-  CHECK_THAT(said.err, ContainsSubstring("muster sets no node of lab aside: 4 of 8 nodes"));
+  CHECK_THAT(said.err,
+             ContainsSubstring("muster drains no node for gpu.xid@lab: 5 of 8 nodes; "
+                               "once fixed, run: muster nodes --reset-breaker gpu.xid@lab"));
+  CHECK_THAT(said.err, ContainsSubstring("muster cordons no node of lab: 4 of 8 nodes"));
   const SaidByVerb rearmed = site.type("nodes --rearm lab");
   CHECK(rearmed.code == 0);
   CHECK(rearmed.out.empty());
