@@ -117,7 +117,7 @@ has err "no such directory"
 verb 1 verify "$ckpt@999"
 has err "holds no checkpoint of step 999"
 verb 1 show no_such_job
-has err "there is no job"
+has err "not found"
 
 # By the name of a job.
 job_file job.yml <<YAML

@@ -45,7 +45,7 @@ expect 1 "${health[@]}" --quick --state "$work/kept.state"
 [ "$(stat -c %a "$work/kept.state")" = 600 ] || fail "the state is not its owner's alone"
 echo "{" >"$work/kept.state"
 expect 3 "${health[@]}" --quick --state "$work/kept.state"
-has err "it is begun anew"
+has err "starting with empty state"
 
 # ---- a source that hangs
 rm "$port/state"; mkfifo "$port/state"

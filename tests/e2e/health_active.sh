@@ -31,7 +31,7 @@ YAML
   has out '"cpu_gemm_gflops"'
   # It stands for `muster health` as well, until it passed.
   expect 1 "$MUSTER" health --profile "$work/site.yml" --check 'perf.*' --quick
-  has out "takes no job: muster:node:perf.cpu"
+  has out "unavailable: muster:node:perf.cpu"
   expect 2 "${active[@]}" --forget -o nagios
   has out "MUSTER CRITICAL - perf.cpu"
 else

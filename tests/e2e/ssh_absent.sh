@@ -43,7 +43,7 @@ said_once() {
   [ "$(grep -c "$1" "$work/err")" -eq 1 ] || { cat "$work/err"; fail "not once: $1"; }
 }
 said_once 'given up before it started'
-[ "$(grep -c 'placed on' "$work/err")" -le 1 ] || { cat "$work/err"; fail "placed again"; }
+[ "$(grep -c ' allocated ' "$work/err")" -le 1 ] || { cat "$work/err"; fail "placed again"; }
 grep -Eq 'timed out after 30.* and [2-9] tries: ' "$work/err" \
   || { cat "$work/err"; fail "no count"; }
 power boot h01
