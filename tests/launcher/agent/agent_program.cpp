@@ -55,7 +55,7 @@ int measure() {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() >= 2 && words[0] == "health" && words[1] == "active") return measure();
+  if (words.size() >= 2 && words[0] == "health" && words[1] == "benchmark") return measure();
   if (words.size() < 2 || words[0] != "agent") return 2;
   muster::AgentOptions options;
   options.build_id = "test";
