@@ -402,11 +402,11 @@ VerbShape shape_of(const CLI::App& app, const OfferedByOption& offered) {
 }  // namespace
 
 ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
-  arguments = with_present_names(std::move(arguments));
   if (!arguments.empty() && arguments.front() == "help") {  // `help run` is `run --help`
     arguments.erase(arguments.begin());
     arguments.push_back("--help");
   }
+  arguments = with_present_names(std::move(arguments));
   CLI::App& app = parser_->app;
   app.footer(parser_->footer);  // here, so that verbs do not inherit it
   ParsedLine line;

@@ -1,5 +1,5 @@
 // `muster wait JOB…`: returns when they have all ended, with what they ended with. Reads the store;
-// for unfinished jobs a controller is started (unserved.h).
+// for unfinished jobs a controller is started where none lives (unserved.h).
 #include <poll.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "launcher/os/lock_file.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 
@@ -97,7 +98,8 @@ int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> tim
       return interrupted_exit_code;
     }
     if (elapsed - served_at >= serve_pause) {
-      serve_unfinished(home, *awaited.store, awaited.rows, told);
+      // One that holds the lock and does not answer is not waited for: the time runs.
+      if (!is_locked(home.lock())) serve_unfinished(home, *awaited.store, awaited.rows, told);
       served_at = elapsed;
       told.only_show_errors = true;  // once is enough for a notice
     }
@@ -112,8 +114,10 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
   for (const std::string& typed : options.jobs) {
     auto found = open_job(home, typed);
     if (!found) return without_job(home, found.error(), common);
-    awaited.rows.emplace_back().name = found->row.name;
     awaited.store = std::move(found->store);
+    const auto is_same = [&](const JobRow& row) { return row.name == found->row.name; };
+    if (std::any_of(awaited.rows.begin(), awaited.rows.end(), is_same)) continue;
+    awaited.rows.emplace_back().name = found->row.name;
   }
   return wait_for(awaited, home, options.timeout, common);
 }

@@ -83,7 +83,16 @@ class Explainer {
     say("cancel requested" +
         (record.grace ? " with a grace of " + duration_text(*record.grace) : std::string()));
   }
-  void tell(const ControllerRestarted&) { say("the controller was restarted"); }
+  // One that dies again and again has a line, too.
+  void tell(const ControllerRestarted&) {
+    const std::string text = "the controller was restarted";
+    if (lines_.empty() || !lines_.back().text.starts_with(text)) {
+      restarts_ = 1;
+      return say(text);
+    }
+    lines_.back().text = text + "; and so on, " + std::to_string(++restarts_) + " times in " +
+                         duration_text(at_ - lines_.back().at);
+  }
   void tell(const ResumeRequested& record) {
     std::string from = record.certified_because ? " from a certified checkpoint" : "";
     if (record.from_step) from = " from step " + std::to_string(*record.from_step);
@@ -310,6 +319,7 @@ class Explainer {
   std::vector<std::string> told_;          // evidence of the newest suspicion
   std::optional<std::size_t> stall_line_;  // where that stands, while it does
   std::size_t failed_ranks_ = 0;           // of this attempt, so far
+  int restarts_ = 0;                       // of the controller, one after the other
   struct GivenUp {
     std::string reason;
     std::string text;

@@ -141,6 +141,14 @@ TEST_CASE("options of other tools and of the past are accepted and reported as i
   CHECK(flags.ignored == std::vector<std::string>{"--nccl"});
 }
 
+TEST_CASE("old names are known to the help, too") {
+  CommandLine line;
+  add_verbs(line);
+  const ParsedLine parsed = line.parse(words_of("help health active"));
+  CHECK(parsed.exit_code == 0);
+  CHECK_THAT(parsed.text, ContainsSubstring("muster health benchmark"));
+}
+
 TEST_CASE("shared options are read from any verb") {
   CommandLine line;
   add_verbs(line);

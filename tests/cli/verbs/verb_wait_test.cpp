@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "launcher/os/lock_file.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 
@@ -61,6 +62,19 @@ TEST_CASE("a wait that is over before a job returns 124, whatever other jobs end
   CHECK(said.document()[0]["exit_code"] == 7);
   CHECK(said.document()[1]["status"] == "Running");
   CHECK(site.type("wait live --timeout 150ms").code == 124);
+}
+
+TEST_CASE(
+    "a wait asks nothing of a controller that lives, and is over in time when it is stopped") {
+  const CommandSite site;
+  write_rows(site, {a_job("live"), an_ended_job("good", 0)});
+  const auto lock = take_lock_file(site.home().lock());
+  REQUIRE(lock);
+  REQUIRE(*lock);
+  const SaidByVerb said = site.type("wait live good live --timeout 150ms -o json");
+  CHECK(said.code == 124);
+  CHECK_THAT(said.err, !ContainsSubstring("controller"));
+  CHECK(said.document().size() == 2);
 }
 
 TEST_CASE("wait returns when the last job ends") {

@@ -87,6 +87,16 @@ TEST_CASE(
   CHECK(told("new") == 0);
 }
 
+TEST_CASE("a controller that dies again and again has one line in the story of a job") {
+  std::vector<Record> records{{from_ms(1000), Observation{a_job("live", "a")}}};
+  for (const int second : {10, 18, 26}) {
+    records.push_back({from_ms(second * 1000), Observation{ControllerRestarted{{"live"}}}});
+  }
+  const auto lines = explain_text(records);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1].ends_with("the controller was restarted; and so on, 3 times in 16s"));
+}
+
 // A job of n1 that has ended there while processes of it live on; `last`: what was journaled then.
 void leave_processes(RunningController& muster, const std::vector<Record>& last = {}) {
   const JobId job{"j"};
