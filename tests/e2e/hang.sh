@@ -58,7 +58,7 @@ until_true 60 is asleep status Completed
 until_true 90 is held 'attempts[0].stall.rank' 2
 expect 0 "$MUSTER" explain held
 has out "suspect: rank 2 on"
-has out "is held by the kernel (state D"
+has out "is in uninterruptible sleep (state D"
 exec 9<>"$work/held.held.2"; rm "$work/held.held.2"
 until_true 60 is held 'attempts[0].stall' ''
 touch "$work/held.stop"

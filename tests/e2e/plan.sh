@@ -57,4 +57,4 @@ has err "n1 is drained: fan"
 expect 0 "$MUSTER" plan "$work/full.yml" --cluster "$work/lab.yml" -o json --query eligible_nodes
 has out n2
 expect 0 "$MUSTER" plan "$work/full.yml" --cluster "$work/lab.yml" --set resources.instance_count=2
-has err "the job would wait: it needs 2 nodes, and 1 of lab can be had now"
+has err "the job would be pending: it needs 2 nodes, and 1 of lab can be had now"

@@ -1,5 +1,5 @@
-// Looks at the node's health that a person asks for: `muster health run`, `muster health active` or
-// probes as processes of their own, apart from what the agent watches by itself. Where ranks run
+// Looks at the node's health that a person asks for: `muster health run`, `muster health benchmark`
+// or probes as processes of their own, apart from what the agent watches by itself. Where ranks run
 // only what may run beside them is done; who looks for more when ranks begin is ended, and what
 // measures an idle node does so alone. Owned by Agent, on its thread.
 //

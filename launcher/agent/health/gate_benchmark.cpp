@@ -41,7 +41,7 @@ constexpr std::string_view complaint_prefix = "muster: ";
 constexpr char answered = '+';
 constexpr char refused = '-';
 constexpr char hung = '!';
-// Of `muster health active` on a host that is not idle.
+// Of `muster health benchmark` on a host that is not idle.
 constexpr int code_of_refusal = 3;
 
 // 1 had no errors: what could not be had was taken for measured. 2 did not know what was measured

@@ -1,4 +1,4 @@
-// What a job's gate measures (health.start, health.failure: full): `muster health active` in a
+// What a job's gate measures (health.start, health.failure: full): `muster health benchmark` in a
 // child that can be killed, for figures that are not known from earlier on this boot. Alone: beside
 // no ranks, and not while another agent of the host measures. What is bad is measured again at
 // once. Owned by Agent, on its thread.
@@ -34,7 +34,7 @@ class GateBenchmark {
  public:
   struct Site {
     std::string directory;             // for the profile and the figures
-    std::vector<std::string> program;  // before `health active`
+    std::vector<std::string> program;  // before `health benchmark`
     std::string boot_id;
   };
   struct Wanted {
@@ -99,7 +99,7 @@ class GateBenchmark {
   BenchmarkClaim claim_;
 };
 
-// The figures in what `muster health active -o json` wrote, by a child or on another node: read
+// The figures in what `muster health benchmark -o json` wrote, by a child or on another node: read
 // with distrust, whoever asked for them. Pure.
 
 // An Error: it is no such text, or one of its figures makes no sense.
