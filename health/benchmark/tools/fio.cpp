@@ -111,6 +111,7 @@ std::vector<std::string> fio_argv(const FioCall& call) {
                                 "--bs=1m",
                                 "--ioengine=libaio",
                                 "--iodepth=32",
+                                "--thread",  // else a process that outlives it when it is killed
                                 "--runtime=" + std::to_string(call.time.count()),
                                 "--refill_buffers",  // no layer stores less than is written
                                 std::string("--direct=") + (call.is_direct ? "1" : "0")};

@@ -67,10 +67,11 @@ IperfRun run_until_met(const IperfCall& call) {
   }
 }
 
+// Where it wrote no report, what it said last tells why.
 void print_failure(const ToolRun& run, const std::string& why) {
-  const bool is_told = run.is_found && run.exit_code;
+  const bool is_report = run.exit_code && run.output.find('{') != std::string::npos;
   for (PerformanceSample& sample : no_numbers(tcp_metrics, iperf, run)) {
-    if (is_told) sample.error = why;
+    if (is_report) sample.error = why;
     print_sample(sample);
   }
 }

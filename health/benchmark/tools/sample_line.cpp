@@ -85,12 +85,11 @@ std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metr
 }
 
 std::string why_no_number(const BenchmarkTool& tool, const ToolRun& run) {
-  const std::string program = tool.program;
-  if (!run.exit_code) return program + " did not end in time " + last_tool_line(run.errors);
   std::string said = last_tool_line(run.errors);
-  if (said.empty()) said = last_tool_line(run.output);
-  return program + " ended with " + std::to_string(*run.exit_code) +
-         (said.empty() ? "" : ": " + said);
+  if (said.empty() && run.exit_code) said = last_tool_line(run.output);
+  const std::string ended =
+      run.exit_code ? "ended with " + std::to_string(*run.exit_code) : "did not end in time";
+  return std::string(tool.program) + " " + ended + (said.empty() ? "" : ": " + said);
 }
 
 }  // namespace muster

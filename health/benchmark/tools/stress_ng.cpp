@@ -22,6 +22,8 @@ constexpr double operations_of_a_product = 2.0 * matrix_side * matrix_side * mat
 constexpr const char* stream_cache = "--stream-l3-size=16m";
 // To begin and to end, beside the time itself: processors may be busy.
 constexpr std::chrono::seconds stress_margin{20};
+// It ends at once where it may not write, though these stressors have no files: agents are in "/".
+constexpr const char* temp_path = "/tmp";
 // Of its exit codes: a stressor failed.
 constexpr int code_of_failure = 2;
 
@@ -78,9 +80,9 @@ Result<double> stream_of(std::string_view yaml, int processors) {
 
 std::vector<std::string> stress_ng_argv(const StressCall& call) {
   const std::string count = std::to_string(call.processors);
-  std::vector<std::string> argv{"stress-ng",  "--timeout", std::to_string(call.time.count()) + "s",
-                                "--metrics",  "--verify",  "--yaml",
-                                "/dev/stdout"};
+  std::vector<std::string> argv{"stress-ng", "--timeout", std::to_string(call.time.count()) + "s",
+                                "--metrics", "--verify",  "--temp-path",
+                                temp_path,   "--yaml",    "/dev/stdout"};
   switch (call.kind) {
     case StressKind::matrix:
       argv.insert(argv.end(), {"--matrix", count, "--matrix-method", "prod", "--matrix-size",

@@ -165,6 +165,15 @@ TEST_CASE("two nodes measure TCP each way with iperf3, where it is installed") {
   CHECK(ran.output.samples[1].value.value_or(0) > 0);
 }
 
+TEST_CASE("an iperf3 that writes no report is told by what it said") {
+  const TemporaryFolder tools;
+  tools.add_tool("iperf3", "echo 'iperf3: libiperf.so.0: no such file' >&2; exit 127");
+  const Ran ran = run({"tcp-serve", "--port", "7001"}, tools.path());
+  REQUIRE(ran.output.samples.size() == 2);
+  for (const PerformanceSample& one : ran.output.samples)
+    CHECK(one.error == "iperf3 ended with 127: iperf3: libiperf.so.0: no such file");
+}
+
 TEST_CASE("tools that are not installed are a matter of the setup") {
   const TemporaryFolder empty;
   const Ran ran = run({"ib-loop", "mlx5_0", "mlx5_1"}, empty.path());
