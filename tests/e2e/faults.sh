@@ -85,7 +85,7 @@ mkdir -p "$MUSTER_HOME/jobs/killed"
 : >"$MUSTER_HOME/jobs/killed/spec.yml"
 expect 0 "$MUSTER" run "$work/hello.yml" --name killed
 expect 90 "$MUSTER" run "$work/hello.yml" --name killed
-has err "is taken"
+has err "exists"
 mkdir -p "$MUSTER_HOME/jobs/kept/attempt-0"
 expect 90 "$MUSTER" run "$work/hello.yml" --name kept
 

@@ -125,7 +125,7 @@ TEST_CASE("a rank ends when its lease is over, and writes nothing more") {
   const Ended ended = trainer.wait(pid);
   INFO(ended.output);
   CHECK(ended.code == 143);
-  CHECK_THAT(ended.output, ContainsSubstring("the lease of this process is over"));
+  CHECK_THAT(ended.output, ContainsSubstring("the lease of this process has expired"));
 }
 
 TEST_CASE("of three ranks the one whose weights differ says so, and the run ends with 3") {
