@@ -27,7 +27,10 @@ constexpr int longest_window_s = 30 * 24 * 3600;
 // What no benchmark measures any more. `muster health learn --measure` wrote most of them.
 constexpr const char* former_floors[] = {"gemm_fp32_gflops", "gemm_gflops", "hbm_read_mb_per_s",
                                          "hbm_write_mb_per_s", "two_node_allreduce_gb_per_s"};
-constexpr std::string_view former_checks[] = {"perf.burn", "perf.gemm", "perf.nccl_pair"};
+// Profiles of sites may turn them off, or leave devices out of them. To require one is an error.
+constexpr std::string_view former_checks[] = {"fab.ber",   "fab.events", "host.bmc",
+                                              "perf.burn", "perf.gemm",  "perf.nccl_pair"};
+constexpr const char* not_checked = "muster no longer has this check; it has no effect";
 constexpr const char* not_measured = "no benchmark measures it; it has no effect";
 
 std::optional<std::int64_t> whole(const Value& value, std::int64_t lowest, std::int64_t highest) {
@@ -314,7 +317,7 @@ class ProfileReader {
     });
     if (is_known) return;
     if (may_be_pattern && std::ranges::find(former_checks, name) != std::end(former_checks)) {
-      return where.warning(not_measured);
+      return where.warning(not_checked);
     }
     where.findings().add(Severity::error, place, where.path(),
                          where.path() + ": there is no check " + quoted_text(name),

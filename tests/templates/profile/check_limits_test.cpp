@@ -95,6 +95,17 @@ TEST_CASE("a limit that the check does not have is no mistake where it has a uni
   CHECK(has_errors(limits_read("gpu.gsp: {enabled: 0.5}").findings));
 }
 
+TEST_CASE("a check that is no longer there is no mistake in a profile's file, but is told") {
+  for (const char* check :
+       {"fab.ber", "fab.events", "host.bmc", "perf.burn", "perf.gemm", "perf.nccl_pair"}) {
+    INFO(check);
+    const HealthProfileFile file = limits_read(std::string(check) + ": {mode: off}");
+    CHECK_FALSE(has_errors(file.findings));
+    CHECK_THAT(printed(file.findings), ContainsSubstring("it has no effect"));
+  }
+  CHECK(has_errors(limits_read("host.bmcs: {mode: off}").findings));
+}
+
 TEST_CASE("a pattern sets the limits of all checks that it fits") {
   const HealthProfileFile file =
       limits_read("ib.*: {boot_grace_s: 60, drain_per_h: 3, clear_after_s: 5}");
