@@ -41,7 +41,7 @@ has out "class preempted: retry"
 # A training run whose host goes away saves its last step and says so.
 train="$(dirname "$MUSTER")/muster-train"
 [ -x "$train" ] || skip "muster-train is not built"
-mkdir "$work/code" && cat "$source"/scheduler/*.cpp >"$work/code/text"
+mkdir "$work/code" && cat "$source"/scheduler/*/*.cpp >"$work/code/text"
 job_file train.yml <<YAML
 command: >-
   $train --data text --steps 100000 --layers 1 --width 32 --heads 2 --context 32 --batch 8
