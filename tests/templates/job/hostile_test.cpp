@@ -27,7 +27,7 @@ std::string repeated(const std::string& text, int times) {
 
 // The promise is a second; the sanitizers and a debug build are several times slower.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr double longest_seconds = 5.0;
+constexpr double longest_seconds = 15.0;
 #else
 constexpr double longest_seconds = 1.0;
 #endif
