@@ -94,7 +94,7 @@ TEST_CASE("a controller that dies again and again has one line in the story of a
   }
   const auto lines = explain_text(records);
   REQUIRE(lines.size() == 2);
-  CHECK(lines[1].ends_with("the controller was restarted; and so on, 3 times in 16s"));
+  CHECK(lines[1].ends_with("the controller was restarted; and so on, 3 times in 16 s"));
 }
 
 // A job of n1 that has ended there while processes of it live on; `last`: what was journaled then.
