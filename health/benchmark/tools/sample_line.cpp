@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <limits>
 
+#include "scheduler/text/number.h"
+
 namespace muster {
 
 namespace {
@@ -14,12 +16,6 @@ void print_line(std::string_view metric, std::string_view device, const std::str
   line.append(rest).append("\n");
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fflush(stdout);
-}
-
-std::string short_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
 }
 
 std::string faults_text(const PerformanceSample& sample) {
@@ -51,7 +47,7 @@ void print_sample(const PerformanceSample& sample) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
   const bool counts_faults = metric != nullptr && metric->counts_faults;
   print_line(sample.metric, sample.device,
-             counts_faults ? faults_text(sample) : short_number(*sample.value));
+             counts_faults ? faults_text(sample) : number_text(*sample.value));
 }
 
 void print_samples(std::span<const PerformanceSample> samples) {
@@ -59,7 +55,7 @@ void print_samples(std::span<const PerformanceSample> samples) {
 }
 
 void print_waited(double percent) {
-  print_line(probe_waited_word, "", short_number(percent));
+  print_line(probe_waited_word, "", number_text(percent));
 }
 
 PerformanceSample number_of(std::string_view metric, double value, std::string device) {
