@@ -104,7 +104,7 @@ Document faults_document(const NodeLine& node) {
   return all;
 }
 
-// Why it gets nothing new, or what speaks against it.
+// Why it gets no new job, or what speaks against it.
 std::string standing_text(const NodeLine& node) {
   if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
   if (node.unfit) return unfit_text(node);

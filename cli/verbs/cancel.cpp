@@ -1,4 +1,4 @@
-// `muster cancel JOB`: success means that every rank is proven gone.
+// `muster cancel JOB`: success means that every rank is confirmed stopped.
 #include <memory>
 
 #include "cli/client/find.h"

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds busy_tick{25};
 constexpr std::chrono::seconds shutdown_time{30};
 // The controller knows the job's own signal and how long it may take: it goes first.
 constexpr std::chrono::seconds controller_first{3};
-// For what is killed then to be proven gone.
+// For what is killed then to be confirmed stopped.
 constexpr std::chrono::seconds proof_time{2};
 constexpr const char* told_to_end = "was terminated by a signal";
 

@@ -4,7 +4,7 @@
 //
 //   serving -> leaving (lease over, SIGINT, Retire while no attempt is held)
 //   serving -> ending (SIGTERM: the host shuts down): ranks stopped, then leaving
-//   leaving: ranks killed and proven gone, then the io_context is stopped
+//   leaving: ranks killed and confirmed stopped, then the io_context is stopped
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,5 +1,5 @@
 // What is wrong with one node of an attempt: each says how the attempt would be stopped for it. An
-// elastic attempt goes on without the node instead, when enough others remain (scale_down.h).
+// elastic attempt continues without the node instead, when enough others remain (scale_down.h).
 #pragma once
 
 #include <optional>

@@ -18,7 +18,7 @@ std::string failures_so_far(const Attempt& attempt, std::size_t node_index);
 AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why);
 
 // What is wrong with the node that `why` blames, as if the attempt were that node's alone: what an
-// elastic attempt goes on without is judged like what stops a fixed one.
+// elastic attempt continues without is judged like what stops a fixed one.
 AttemptCause cause_on_node(const Job& job, const Attempt& attempt, const StopBegun& why);
 
 }  // namespace muster

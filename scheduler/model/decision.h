@@ -70,7 +70,7 @@ struct NodeSuspected {
   MUSTER_FIELDS(node, evidence)
 };
 
-// A node that breaks one job after another gets nothing new for a while.
+// A node that breaks one job after another gets no new job for a while.
 struct NodeSetAside {
   static constexpr const char* kind = "node_set_aside";
   static constexpr Keep keep = Keep::newest;

@@ -39,7 +39,7 @@ struct CancelRequested {
   MUSTER_FIELDS(job, grace)
 };
 
-// Another controller goes on with a job that lives: the one before was ended, or the host was.
+// Another controller continues a job that lives: the one before was ended, or the host was.
 struct ControllerRestarted {
   static constexpr const char* kind = "controller_restarted";
   static constexpr bool is_told_only = true;
@@ -67,7 +67,7 @@ struct ResumeRequested {
                 certified_because)
 };
 
-// A drained node gets nothing new. What runs there may finish, or is moved to other nodes.
+// A drained node gets no new job. What runs there may finish, or is moved to other nodes.
 struct NodeDrainSet {
   static constexpr const char* kind = "node_drain_set";
   static constexpr Keep keep = Keep::newest;
@@ -81,7 +81,7 @@ struct NodeDrainSet {
 };
 
 // An agent answered. A new agent_id means the agent started afresh: what the old one ran is dead
-// and proven gone by the new one before it answers.
+// and confirmed stopped by the new one before it answers.
 struct LinkUp {
   static constexpr const char* kind = "link_up";
   static constexpr Keep keep = Keep::newest;

@@ -1,4 +1,4 @@
-// Why a node gets nothing new: somebody drained it, a health check did, muster resets or reboots
+// Why a node is unavailable: somebody drained it, a health check did, muster resets or reboots
 // it, it said that it leaves, or muster set it aside because it broke jobs; and what muster
 // remembers of a failure that a node is blamed for.
 #pragma once

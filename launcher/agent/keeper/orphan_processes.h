@@ -1,5 +1,5 @@
-// What a dead agent of this run directory left behind: its processes are killed and proven gone
-// before a new agent answers anyone, or by the keeper when nobody starts a new agent.
+// What a dead agent of this run directory left behind: its processes are killed and confirmed
+// stopped before a new agent answers anyone, or by the keeper when nobody starts a new agent.
 #pragma once
 
 #include "launcher/agent/node/process_table.h"

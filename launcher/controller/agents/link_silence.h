@@ -10,7 +10,7 @@ namespace muster {
 
 struct LinkSilence {
   Milliseconds silent;   // since its last word
-  Milliseconds lost_at;  // so silent, its job goes on without it; without a job: its link is lost
+  Milliseconds lost_at;  // so silent, its job continues without it; without a job: its link is lost
 };
 
 // `silent`: since the last word on any link to it. Nothing: not unusual, or nobody waits for it.

@@ -56,8 +56,8 @@ class Journal {
 
 // Which attempts a node may forget. Pure but for the journal, which it reads.
 
-// The journal knows the attempt and that it has ended, or goes on without the node, and nothing of
-// it is owed by the node. False
+// The journal knows the attempt and that it has ended, or continues without the node, and nothing
+// of it is owed by the node. False
 // for jobs that the journal does not know: another copy of the state directory may own them.
 bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
              AttemptId attempt);

@@ -85,7 +85,7 @@ ALTER TABLE job ADD COLUMN nodes_max INTEGER NOT NULL DEFAULT 0;
 CREATE TABLE summary (job TEXT PRIMARY KEY, payload TEXT NOT NULL);
 )sql",
     // Records say how long they are read back, of a matched rule whether saved values may be wrong
-    // after it, and that another controller goes on with a job.
+    // after it, and that another controller continues a job.
     std::string(R"sql(
 ALTER TABLE record ADD COLUMN keep TEXT NOT NULL DEFAULT 'with_job';
 ALTER TABLE record ADD COLUMN keep_key TEXT NOT NULL DEFAULT '';
