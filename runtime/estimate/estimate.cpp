@@ -1,10 +1,15 @@
 #include "runtime/estimate/estimate.h"
 
 #include <algorithm>
-#include <cctype>
+#include <cstdarg>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <ranges>
+
+#include "runtime/train/step/batch_plan.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
-
 namespace {
 
 StageEstimate estimate_stage(const EstimateQuestion& question, ZeroStage stage, bool recomputes) {
@@ -37,6 +42,180 @@ constexpr NamedShape shapes[] = {
     {"2t", 160, 32768, 128, megatron_vocabulary},
 };
 
+[[gnu::format(printf, 1, 2)]] std::string text_of(const char* format, ...) {
+  char text[400];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+std::string in_gib(std::uint64_t bytes) {
+  const double number = static_cast<double>(bytes) / gib;
+  return text_of(number < 10 ? "%.3f" : "%.1f", number);
+}
+
+int number_of(ZeroStage stage) {
+  return static_cast<int>(stage);
+}
+
+std::uint64_t nodes_of(const RankLayout& layout) {
+  return (layout.ranks + layout.ranks_per_node - 1) / layout.ranks_per_node;
+}
+
+std::string heading(const EstimateQuestion& question) {
+  const GptShape& shape = question.options.shape;
+  std::string text = question.model.empty() ? "model" : question.model;
+  text += text_of(": %zu layers of %zu, %zu heads, context %zu, vocabulary %zu: %.4g parameters\n",
+                  shape.layers, shape.width, shape.heads, shape.context, shape.vocabulary,
+                  static_cast<double>(parameter_count(shape)));
+  const RankLayout& layout = question.layout;
+  const std::string where = question.sku
+                                ? " " + std::string(question.sku->name)
+                                : std::string(nodes_of(layout) == 1 ? " machine" : " machines");
+  const bool is_gpu = layout.kind == RankKind::gpu;
+  const bool rounds = is_gpu || question.options.model.precision == Precision::bf16;
+  const BatchPlan plan = make_batch_plan(question.options, layout.ranks);
+  text += text_of(
+      "%zu ranks on %llu%s, %llu sequences per forward pass, %llu per step, at most %llu of them "
+      "on a rank, %s\n",
+      layout.ranks, static_cast<unsigned long long>(nodes_of(layout)), where.c_str(),
+      static_cast<unsigned long long>(plan.micro_batch),
+      static_cast<unsigned long long>(plan.batch),
+      static_cast<unsigned long long>(plan.most_sequences(layout.ranks)), rounds ? "bf16" : "fp32");
+  for (const std::string& remark : sharing_remarks(question.options, layout.ranks)) {
+    text += remark + "\n";
+  }
+  if (is_gpu) text += "(of GPUs in general: this muster-train computes with processors)\n";
+  return text;
+}
+
+std::string stage_name(const StageEstimate& row) {
+  return std::to_string(number_of(row.stage)) + (row.recomputes ? " recomputed" : "");
+}
+
+std::string stage_table(const Estimate& estimate) {
+  const bool is_gpu = estimate.question.layout.kind == RankKind::gpu;
+  std::vector<std::vector<std::string>> rows{{"ZERO", "WEIGHTS", "GRADIENTS", "OPTIMIZER",
+                                              "ACTIVATIONS", "BUFFERS", "PROGRAM",
+                                              is_gpu ? "HOST SNAPSHOT" : "SNAPSHOT", "TOTAL"}};
+  if (estimate.question.limit) rows[0].push_back("FITS");
+  for (const StageEstimate& stage : estimate.stages) {
+    const RankMemory& memory = stage.memory;
+    rows.push_back({stage_name(stage), in_gib(memory.weights), in_gib(memory.gradients),
+                    in_gib(memory.optimizer), in_gib(memory.activations), in_gib(memory.buffers),
+                    in_gib(memory.program), in_gib(memory.snapshot),
+                    in_gib(device_bytes(memory, estimate.question.layout.kind))});
+    if (estimate.question.limit && stage.fits) rows.back().push_back(*stage.fits ? "yes" : "no");
+  }
+  std::vector<std::size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string fill(widths[i] - row[i].size(), ' ');
+      const bool is_first = i == 0;
+      text += is_first ? row[i] + fill : "  " + fill + row[i];
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string verdict(const Estimate& estimate) {
+  const EstimateQuestion& question = estimate.question;
+  if (!question.limit) return "";
+  const std::uint64_t needed = device_bytes(estimate.asked.memory, question.layout.kind);
+  std::string text = "--zero " + stage_name(estimate.asked) + ": " + in_gib(needed) + " GiB of " +
+                     in_gib(question.limit->device) +
+                     " GiB: " + (*estimate.asked.fits ? "fits\n" : "does not fit\n");
+  const bool lacks_host = needed <= question.limit->device && !*estimate.asked.fits;
+  if (lacks_host) {
+    text += "the snapshot of a checkpoint takes " + in_gib(estimate.asked.memory.snapshot) +
+            " GiB of " + in_gib(*question.limit->host) + " GiB of the host\n";
+  }
+  if (*estimate.asked.fits) return text;
+  text += estimate.changes.empty() ? "none of the usual changes makes it fit\n"
+                                   : "the cheapest changes that make it fit:\n";
+  for (const FittingChange& change : estimate.changes) {
+    text += "  " + change.what + ": " + in_gib(device_bytes(change.memory, question.layout.kind)) +
+            " GiB" + text_of(", %.2f x the time of ranks per token\n", change.cost);
+  }
+  return text;
+}
+
+std::string time_text(const Estimate& estimate) {
+  const StepTime& time = estimate.time;
+  const RankRates& rates = estimate.question.rates;
+  std::string text;
+  if (rates.link_bytes_per_s > 0 && estimate.question.layout.ranks > 1) {
+    text += text_of("communication: %.4g GB per rank and step at %.4g GB/s: %.4g s\n",
+                    time.bytes / 1e9, rates.link_bytes_per_s / 1e9, time.communication_s);
+  }
+  if (rates.peak_flops <= 0) {
+    return text + "step time: not known without a peak: give --peak-tflops, or a --sku with GPUs\n";
+  }
+  const bool recomputes = estimate.question.options.model.recompute;
+  text += text_of(
+      "compute: %.4g TFLOP per rank and step%s at %.0f %% (assumed) of %.4g TFLOP/s: "
+      "%.4g s\n",
+      time.flops / 1e12, recomputes ? ", recomputation included," : "", rates.share_of_peak * 100,
+      rates.peak_flops / 1e12, time.compute_s);
+  const auto n = static_cast<double>(estimate.question.layout.ranks);
+  const FlopsPerToken flops = flops_per_token(estimate.question.options.shape);
+  const auto line = [&](const char* how, double seconds) {
+    const double rate = time.tokens / seconds;
+    const Utilisation use = utilisation_of(flops, rate, rates.peak_flops * n, recomputes);
+    text += text_of(
+        "step, %s: %.4g s, %.4g tok/s, %.4g TFLOP/s per rank, MFU %.1f %% (A) %.1f %% "
+        "(B)",
+        how, seconds, rate, time.flops / seconds / 1e12, use.mfu_a * 100, use.mfu_b * 100);
+    text += use.hfu ? text_of(", HFU %.1f %%\n", *use.hfu * 100) : "\n";
+  };
+  line("communication hidden", time.hidden_s());
+  line("nothing hidden", time.exposed_s());
+  return text;
+}
+
+nlohmann::ordered_json memory_json(const StageEstimate& stage, RankKind kind) {
+  nlohmann::ordered_json json;
+  json["zero"] = number_of(stage.stage);
+  json["recompute"] = stage.recomputes;
+  json["weights_bytes"] = stage.memory.weights;
+  json["gradients_bytes"] = stage.memory.gradients;
+  json["optimizer_bytes"] = stage.memory.optimizer;
+  json["activations_bytes"] = stage.memory.activations;
+  json["buffers_bytes"] = stage.memory.buffers;
+  json["program_bytes"] = stage.memory.program;
+  json["snapshot_bytes"] = stage.memory.snapshot;
+  json["total_bytes"] = device_bytes(stage.memory, kind);
+  json["fits"] = stage.fits ? nlohmann::ordered_json(*stage.fits) : nullptr;
+  return json;
+}
+
+nlohmann::ordered_json time_json(const Estimate& estimate) {
+  const StepTime& time = estimate.time;
+  nlohmann::ordered_json json;
+  json["tokens"] = time.tokens;
+  json["flops_per_rank"] = time.flops;
+  json["sent_bytes_per_rank"] = time.bytes;
+  json["assumed_share_of_peak"] = estimate.question.rates.share_of_peak;
+  json["peak_flops_per_rank"] = estimate.question.rates.peak_flops;
+  json["link_bytes_per_s"] = estimate.question.rates.link_bytes_per_s;
+  json["compute_s"] = time.compute_s;
+  json["communication_s"] = time.communication_s;
+  json["hidden_s"] = time.hidden_s();
+  json["exposed_s"] = time.exposed_s();
+  if (time.compute_s > 0) {
+    json["tflops_per_rank_hidden"] = time.flops / time.hidden_s() / 1e12;
+    json["tflops_per_rank_exposed"] = time.flops / time.exposed_s() / 1e12;
+  }
+  return json;
+}
+
 }  // namespace
 
 Estimate make_estimate(const EstimateQuestion& question) {
@@ -58,11 +237,8 @@ Estimate make_estimate(const EstimateQuestion& question) {
 }
 
 std::optional<GptShape> named_shape(std::string_view name) {
-  const auto is_same = [](unsigned char a, unsigned char b) {
-    return std::tolower(a) == std::tolower(b);
-  };
   for (const NamedShape& shape : shapes) {
-    if (!std::ranges::equal(shape.name, name, is_same)) continue;
+    if (lower_case(shape.name) != lower_case(name)) continue;
     return GptShape{.layers = shape.layers,
                     .width = shape.width,
                     .heads = shape.heads,
@@ -73,11 +249,47 @@ std::optional<GptShape> named_shape(std::string_view name) {
 }
 
 std::string names_of_shapes() {
-  std::string names;
-  for (const NamedShape& shape : shapes) {
-    names += (names.empty() ? "" : ", ") + std::string(shape.name);
+  return joined(shapes | std::views::transform(&NamedShape::name));
+}
+
+std::string estimate_text(const Estimate& estimate) {
+  return heading(estimate.question) + "\nmemory per rank, GiB\n" + stage_table(estimate) + "\n" +
+         verdict(estimate) + time_text(estimate);
+}
+
+std::string estimate_json(const Estimate& estimate) {
+  const EstimateQuestion& question = estimate.question;
+  const GptShape& shape = question.options.shape;
+  nlohmann::ordered_json json;
+  json["model"] = {{"name", question.model},
+                   {"layers", shape.layers},
+                   {"width", shape.width},
+                   {"heads", shape.heads},
+                   {"context", shape.context},
+                   {"vocabulary", shape.vocabulary},
+                   {"parameters", parameter_count(shape)}};
+  json["ranks"] = question.layout.ranks;
+  json["ranks_per_node"] = question.layout.ranks_per_node;
+  json["device"] = question.layout.kind == RankKind::gpu ? "gpu" : "cpu";
+  json["sku"] = question.sku ? nlohmann::ordered_json(question.sku->name) : nullptr;
+  const BatchPlan plan = make_batch_plan(question.options, question.layout.ranks);
+  json["batch"] = plan.batch;
+  json["micro_batch"] = plan.micro_batch;
+  json["most_sequences_per_rank"] = plan.most_sequences(question.layout.ranks);
+  json["remarks"] = sharing_remarks(question.options, question.layout.ranks);
+  json["limit_bytes"] = question.limit ? nlohmann::ordered_json(question.limit->device) : nullptr;
+  for (const StageEstimate& stage : estimate.stages) {
+    json["stages"].push_back(memory_json(stage, question.layout.kind));
   }
-  return names;
+  json["asked"] = memory_json(estimate.asked, question.layout.kind);
+  json["changes"] = nlohmann::ordered_json::array();
+  for (const FittingChange& change : estimate.changes) {
+    json["changes"].push_back({{"what", change.what},
+                               {"total_bytes", device_bytes(change.memory, question.layout.kind)},
+                               {"cost", change.cost}});
+  }
+  json["step"] = time_json(estimate);
+  return json.dump(2) + "\n";
 }
 
 }  // namespace muster

@@ -1,7 +1,9 @@
 #include "runtime/estimate/sku_catalogue.h"
 
 #include <algorithm>
-#include <cctype>
+#include <ranges>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -62,29 +64,19 @@ constexpr SkuFacts skus[] = {
     {.name = "HBv5", .infiniband_nics = 4, .infiniband_gbit_s = 200, .memory_gib = 432 * gb_in_gib},
 };
 
-constexpr std::string_view vendor_prefix = "Standard_";
-
-bool is_same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
-
 }  // namespace
 
 std::optional<SkuFacts> find_sku(std::string_view name) {
-  if (is_same(name.substr(0, vendor_prefix.size()), vendor_prefix)) {
-    name.remove_prefix(vendor_prefix.size());
-  }
-  for (const SkuFacts& sku : skus) {
-    if (is_same(sku.name, name)) return sku;
-  }
-  return std::nullopt;
+  constexpr std::string_view vendor_prefix = "standard_";
+  std::string wanted = lower_case(name);
+  if (wanted.starts_with(vendor_prefix)) wanted.erase(0, vendor_prefix.size());
+  const auto found =
+      std::ranges::find(skus, wanted, [](const SkuFacts& sku) { return lower_case(sku.name); });
+  return found == std::end(skus) ? std::nullopt : std::optional(*found);
 }
 
 std::string names_of_skus() {
-  std::string names;
-  for (const SkuFacts& sku : skus) names += (names.empty() ? "" : ", ") + std::string(sku.name);
-  return names;
+  return joined(skus | std::views::transform(&SkuFacts::name));
 }
 
 // The rings of an all-reduce cross between two machines once each, over all cards together, so the
