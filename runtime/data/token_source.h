@@ -3,6 +3,7 @@
 // Two of them: the bytes of text in memory, and files of tokens, mapped (shard_tokens.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <stdexcept>
@@ -32,7 +33,11 @@ class TextTokens final : public TokenSource {
  public:
   explicit TextTokens(std::string text) : text_(std::move(text)) {}
   std::uint64_t size() const override { return text_.size(); }
-  void copy(std::uint64_t at, std::span<std::uint32_t> tokens) const override;
+  void copy(std::uint64_t at, std::span<std::uint32_t> tokens) const override {
+    std::transform(text_.begin() + static_cast<std::ptrdiff_t>(at),
+                   text_.begin() + static_cast<std::ptrdiff_t>(at + tokens.size()), tokens.begin(),
+                   [](char byte) { return static_cast<unsigned char>(byte); });
+  }
 
  private:
   std::string text_;

@@ -17,7 +17,7 @@
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/tokenize/text_files.h"
+#include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "runtime/tokenize/tokenizer_training.h"
 #include "scheduler/text/text.h"

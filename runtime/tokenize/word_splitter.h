@@ -4,7 +4,7 @@
 //
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 //
-// with the letters and numbers of character_table.h and the white space of Unicode. A byte that is
+// with the letters, numbers and white space of Unicode. A byte that is
 // not part of well-formed UTF-8 counts as a character that is none of these. Words follow each
 // other without a gap, so that joining them gives the text back, whatever its bytes. Pure.
 #pragma once

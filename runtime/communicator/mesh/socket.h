@@ -17,7 +17,6 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/communicator/mesh/handshake.h"
 #include "runtime/communicator/mesh/wire.h"
 
 namespace muster {

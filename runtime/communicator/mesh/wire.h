@@ -3,7 +3,7 @@
 // Two forms. A message is for joining and for news about ranks: u32 magic, u16 version, u16 kind,
 // u32 length, the fields of one struct below, and a seal of 16 bytes; numbers little-endian, a text
 // is u32 length and bytes. A frame opens the data that one rank sends to another in one operation:
-// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (handshake.h). Reading
+// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (introduction.h). Reading
 // trusts nothing: what is not well-formed is no message. Pure.
 #pragma once
 
@@ -107,6 +107,12 @@ class Seal {
  private:
   std::string key_;
   std::uint64_t messages_ = 0;
+};
+
+// Of the messages of one connection, by direction.
+struct MessageKeys {
+  std::string sending;
+  std::string receiving;
 };
 
 std::string format_message(const WireMessage& message, Seal& seal);

@@ -12,7 +12,7 @@
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/tokenize/text_files.h"
+#include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "scheduler/text/number.h"
 

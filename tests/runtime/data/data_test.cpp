@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/data/sampler.h"
-#include "runtime/tokenize/text_files.h"
+#include "runtime/tokenize/text_blocks.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 

@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "runtime/protocol/start_error.h"
-#include "runtime/tokenize/text_files.h"
+#include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenize.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "tests/catch.h"

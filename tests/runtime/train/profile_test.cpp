@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "runtime/communicator/clock_offset.h"
+#include "runtime/train/profile.h"
 #include "runtime/report/trace_file.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <random>
 
-#include "runtime/communicator/mesh/handshake.h"
+#include "runtime/communicator/mesh/introduction.h"
 #include "tests/catch.h"
 
 using namespace muster;

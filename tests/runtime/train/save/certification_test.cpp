@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/train/save/certification.h"
+#include "runtime/train/save/checkpoints.h"
 #include "runtime/train/save/memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
