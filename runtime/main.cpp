@@ -22,7 +22,6 @@
 #include "runtime/tokenize/tokenize.h"
 #include "runtime/train/elastic/run.h"
 #include "runtime/train/run.h"
-#include "runtime/train/step/lease_watch.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/stop_request.h"
 #include "scheduler/text/text.h"
@@ -51,12 +50,12 @@ std::unique_ptr<Communicator> join_ranks(const TrainOptions& options) {
 
 // One rank's complaint is that of all: none of them waits for the others.
 RankVariables agreed_variables(Communicator& ranks) {
-  std::string complaint;
-  const RankVariables variables = own_variables(complaint);
-  Checked<std::string> mine = std::string();
-  if (!complaint.empty()) mine = CheckpointFault{complaint};
-  if (const auto votes = gather_checked(ranks, mine); !votes) throw StartError(votes.reason());
-  return variables;
+  return on_all_ranks(ranks, [] {
+    std::string complaint;
+    RankVariables variables = own_variables(complaint);
+    if (!complaint.empty()) throw StartError(complaint);
+    return variables;
+  });
 }
 
 // Without a lease that can be read the run is fenced by its generation alone.
@@ -71,6 +70,22 @@ void watch_lease(std::optional<EndWithLease>& watch) {
   }
 }
 
+int complain(const StartError& error) {
+  std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+  return exit_cannot_start;
+}
+
+// Ends the run of all ranks.
+int abort_all(const std::exception& error, Communicator& ranks) {
+  const bool is_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks.rank(),
+               is_memory ? "not enough memory for this model: lower --micro-batch, --context, "
+                           "--width or --layers"
+                         : without_controls(error.what()).c_str());
+  ranks.abort(exit_internal_error);
+  return exit_internal_error;
+}
+
 // A StartError is known to all ranks alike; one of them prints it.
 int train(const TrainOptions& options, Communicator& ranks,
           std::optional<EndOnSigterm>& before_steps) {
@@ -78,23 +93,11 @@ int train(const TrainOptions& options, Communicator& ranks,
     return run_training(options, agreed_variables(ranks), ranks, [&] { before_steps.reset(); });
   } catch (const StartError& error) {
     // A launcher takes the first that ends for the cause: that is the one that says why.
-    if (ranks.rank() != 0)
-      std::this_thread::sleep_for(std::chrono::seconds(1));
-    else
-      std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
+    if (ranks.rank() == 0) return complain(error);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     return exit_cannot_start;
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr,
-                 "muster-train: rank %zu: not enough memory for this model: lower "
-                 "--micro-batch, --context, --width or --layers\n",
-                 ranks.rank());
-    ranks.abort(exit_internal_error);
-    return exit_internal_error;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks.rank(),
-                 without_controls(error.what()).c_str());
-    ranks.abort(exit_internal_error);
-    return exit_internal_error;
+    return abort_all(error, ranks);
   }
 }
 
@@ -125,14 +128,10 @@ int measure_allreduce(int argc, char** argv) {
       probe_allreduce(*ranks);
       return 0;
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "muster-train: rank %zu: %s\n", ranks->rank(),
-                   without_controls(error.what()).c_str());
-      ranks->abort(exit_internal_error);
-      return exit_internal_error;
+      return abort_all(error, *ranks);
     }
   } catch (const StartError& error) {
-    std::fprintf(stderr, "muster-train: %s\n", without_controls(error.what()).c_str());
-    return exit_cannot_start;
+    return complain(error);
   }
 }
 
@@ -176,7 +175,6 @@ int main(int argc, char** argv) {
     const auto ranks = muster::join_ranks(options);
     return muster::train(options, *ranks, before_steps);
   } catch (const muster::StartError& error) {
-    std::fprintf(stderr, "muster-train: %s\n", muster::without_controls(error.what()).c_str());
-    return muster::exit_cannot_start;
+    return muster::complain(error);
   }
 }

@@ -46,19 +46,25 @@ struct SamplerState {
   std::uint32_t data_crc32c = 0;
 };
 
+// How the losses of a run have gone.
+struct LossHistory {
+  double loss_ema = 0;  // 0.98 of the old value + 0.02 of the loss; the first loss at step 1
+  std::uint64_t skipped_in_a_row = 0;  // steps without an update, because of a non-finite gradient
+  // Lowest median of 20 losses in a row, before that the first one; 0: not known, as in older
+  // manifests.
+  double best_loss = 0;
+  std::uint64_t best_step = 0;
+  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it (divergence.h)
+};
+
 // Everything besides the planes that the next step needs.
-struct TrainState {
+struct TrainState : LossHistory {
   std::uint64_t seed = 0;
   std::uint64_t micro_batches = 0;  // V, per step, over all ranks
   std::uint64_t micro_batch = 0;    // sequences in each
   std::uint64_t leaves = 0;
   SamplerState sampler;
   std::uint64_t lr_step = 0;
-  double loss_ema = 0;
-  std::uint64_t skipped_in_a_row = 0;  // steps without an update because of a non-finite gradient
-  double best_loss = 0;                // of the run; 0: not known, as in older manifests
-  std::uint64_t best_step = 0;
-  std::uint64_t far_above_in_a_row = 0;  // steps with a loss far above it
   std::map<std::string, std::string> config;  // options that decide the result, by name
 };
 

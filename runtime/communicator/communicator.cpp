@@ -53,6 +53,13 @@ Checked<std::vector<std::string>> gather_checked(Communicator& ranks,
   return texts;
 }
 
+Checked<NoValue> all_done(Communicator& ranks, const Checked<NoValue>& mine) {
+  Checked<std::string> vote = std::string();
+  if (!mine) vote = mine.fault();
+  if (const auto votes = gather_checked(ranks, vote); !votes) return votes.fault();
+  return NoValue{};
+}
+
 std::string from_rank_0(Communicator& ranks, const std::string& text) {
   return ranks.gather_texts(ranks.rank() == 0 ? text : std::string()).front();
 }

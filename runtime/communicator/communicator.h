@@ -78,6 +78,9 @@ std::unique_ptr<Communicator> make_single_communicator();
 Checked<std::vector<std::string>> gather_checked(Communicator& ranks,
                                                  const Checked<std::string>& mine);
 
+// Whether all ranks have done their part; the first fault otherwise, with its rank.
+Checked<NoValue> all_done(Communicator& ranks, const Checked<NoValue>& mine);
+
 // The text of rank 0; the argument of other ranks is ignored.
 std::string from_rank_0(Communicator& ranks, const std::string& text);
 
@@ -86,14 +89,13 @@ std::string from_rank_0(Communicator& ranks, const std::string& text);
 template <class Part>
 auto on_all_ranks(Communicator& ranks, Part part) {
   std::optional<decltype(part())> result;
-  Checked<std::string> vote = std::string();
+  Checked<NoValue> mine = NoValue{};
   try {
     result = part();
   } catch (const StartError& error) {
-    vote = CheckpointFault{error.what()};
+    mine = CheckpointFault{error.what()};
   }
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
+  if (const auto done = all_done(ranks, mine); !done) throw StartError(done.reason());
   return std::move(*result);
 }
 

@@ -31,27 +31,22 @@ constexpr const char* room_lock_name = ".room.lock";
 class LockedFile {
  public:
   LockedFile(const std::string& path, int flags, int lock)
-      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)), error_(fd_ < 0 ? errno : 0) {
-    while (fd_ >= 0 && ::flock(fd_, lock) != 0) {
+      : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0644)), error_(fd_ ? 0 : errno) {
+    while (fd_ && ::flock(fd_.get(), lock) != 0) {
       if (errno == EINTR) continue;
       error_ = errno;
-      ::close(std::exchange(fd_, -1));
+      ::close(fd_.release());
     }
   }
-  ~LockedFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  LockedFile(const LockedFile&) = delete;
-  LockedFile& operator=(const LockedFile&) = delete;
 
-  bool is_held() const { return fd_ >= 0; }
+  bool is_held() const { return bool(fd_); }
   bool is_elsewhere() const { return error_ == EWOULDBLOCK; }
-  int fd() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
+  int fd() const { return fd_.get(); }
+  Descriptor release() { return std::move(fd_); }
   std::string error() const { return std::strerror(error_); }
 
  private:
-  int fd_;
+  Descriptor fd_;
   int error_;
 };
 

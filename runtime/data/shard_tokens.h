@@ -15,6 +15,7 @@
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/data/token_source.h"
+#include "runtime/protocol/descriptor.h"
 
 namespace muster {
 
@@ -30,14 +31,10 @@ class MappedFile {
   static Checked<MappedFile> open(const std::string& path, std::uint64_t bytes);
 
   // Takes over an open descriptor: what is locked through it stays locked while this lives.
-  static Checked<MappedFile> take(int fd, const std::string& path, std::uint64_t bytes);
-
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
+  static Checked<MappedFile> take(Descriptor fd, const std::string& path, std::uint64_t bytes);
 
   const std::string& path() const { return path_; }
-  const char* data() const { return data_; }
+  const char* data() const { return static_cast<const char*>(memory_.get()); }
 
   // Begins to read these bytes in the background.
   void will_need(std::uint64_t offset, std::uint64_t bytes) const;
@@ -46,12 +43,12 @@ class MappedFile {
   bool load(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
-  MappedFile(int fd, std::string path, const char* data, std::uint64_t bytes);
+  MappedFile(Descriptor fd, std::string path, Mapping memory)
+      : fd_(std::move(fd)), path_(std::move(path)), memory_(std::move(memory)) {}
 
-  int fd_ = -1;
+  Descriptor fd_;
   std::string path_;
-  const char* data_ = nullptr;
-  std::uint64_t bytes_ = 0;
+  Mapping memory_;
 };
 
 class ShardTokens final : public TokenSource {

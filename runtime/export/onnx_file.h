@@ -1,4 +1,4 @@
-// model.onnx: the graph of gpt_graph.h with its weights.
+// model.onnx: the graph of a GPT with its weights.
 //
 // A message of protobuf ends below 2 GiB, so weights above that, or when asked for, go into
 // model.onnx.data beside it (ONNX external data, each at a multiple of 4096 B). Weights within the

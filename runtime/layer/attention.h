@@ -8,8 +8,7 @@
 // makes P again, a block of rows at a time (Dao, "FlashAttention-2", 2023), and columns right of a
 // block are not computed. qkv, dqkv [batch, context, 3, heads, D] with D = width / heads; out, dout
 // [batch, context, heads, D]; log_sums [batch, heads, context]; scratch as attention_scratch says.
-// dqkv is overwritten. What matrix products read next, out and dqkv, is float or Bf16. The
-// reference twin is fp64 and writes P, [batch, heads, context, context].
+// dqkv is overwritten. What matrix products read next, out and dqkv, is float or Bf16.
 #pragma once
 
 #include <cstddef>
@@ -52,12 +51,5 @@ template <class Operand>
 void attention_backward(const AttentionShape& shape, std::span<const float> qkv,
                         std::span<const float> log_sums, std::span<const float> dout,
                         std::span<Operand> dqkv, std::span<float> scratch);
-
-void attention_forward_reference(const AttentionShape& shape, std::span<const double> qkv,
-                                 std::span<double> out, std::span<double> probabilities);
-
-void attention_backward_reference(const AttentionShape& shape, std::span<const double> qkv,
-                                  std::span<const double> probabilities,
-                                  std::span<const double> dout, std::span<double> dqkv);
 
 }  // namespace muster

@@ -5,7 +5,7 @@
 //
 // Nothing is divided by the number of tokens here: gradients and losses are summed over the global
 // batch and divided once, after the reduction. logits [rows, vocabulary] with rows =
-// targets.size(). Losses add up in fp64 in order of rows. The reference twin is fp64 throughout.
+// targets.size(). Losses add up in fp64 in order of rows.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,5 @@ namespace muster {
 template <class Operand>
 double cross_entropy(std::span<const Token> targets, std::size_t vocabulary,
                      std::span<float> logits, std::span<Operand> gradient);
-
-// The gradient comes in place of the logits.
-double cross_entropy_reference(std::span<const Token> targets, std::size_t vocabulary,
-                               std::span<double> logits);
 
 }  // namespace muster

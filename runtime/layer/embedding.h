@@ -4,8 +4,7 @@
 //   backward   dtokens_table[token[b,t],:] += dx[b,t,:],   dpositions_table[t,:] += dx[b,t,:]
 //
 // tokens [batch, context] stand `stride` apart per sequence; x, dx [batch, context, width]; tables
-// [vocabulary, width] and [context, width]. Rows are added in order of (b, t). The reference twin
-// is fp64.
+// [vocabulary, width] and [context, width]. Rows are added in order of (b, t).
 #pragma once
 
 #include <cstddef>
@@ -30,13 +29,5 @@ void embedding_forward(const EmbeddingShape& shape, std::span<const Token> token
 void embedding_backward(const EmbeddingShape& shape, std::span<const Token> tokens,
                         std::span<const float> dx, std::span<float> dtoken_table,
                         std::span<float> dposition_table);
-
-void embedding_forward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
-                                 std::span<const double> token_table,
-                                 std::span<const double> position_table, std::span<double> x);
-
-void embedding_backward_reference(const EmbeddingShape& shape, std::span<const Token> tokens,
-                                  std::span<const double> dx, std::span<double> dtoken_table,
-                                  std::span<double> dposition_table);
 
 }  // namespace muster

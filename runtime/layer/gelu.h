@@ -7,7 +7,7 @@
 //
 // The logistic form has no cancellation for negative x. x, y, dy, dx hold the same number of
 // elements; y and dx are written as operands of matrix products, float or Bf16; a float dx may be
-// the same memory as dy. The reference twin is fp64 and uses tanh.
+// the same memory as dy.
 #pragma once
 
 #include <span>
@@ -18,9 +18,5 @@ template <class Operand>
 void gelu_forward(std::span<const float> x, std::span<Operand> y);
 template <class Operand>
 void gelu_backward(std::span<const float> x, std::span<const float> dy, std::span<Operand> dx);
-
-void gelu_forward_reference(std::span<const double> x, std::span<double> y);
-void gelu_backward_reference(std::span<const double> x, std::span<const double> dy,
-                             std::span<double> dx);
 
 }  // namespace muster

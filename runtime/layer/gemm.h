@@ -6,7 +6,6 @@
 // stored. Operands are fp32, or bf16 with sums and C in fp32. gemm() is oneDNN's product on the
 // calling thread's OpenMP threads: equal shapes, strides and thread count give equal bits. It
 // throws std::runtime_error where oneDNN has no such product (bf16 before AVX-512).
-// gemm_reference() is three loops in fp64.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +35,5 @@ void gemm(const GemmShape& shape, const Bf16* a, const Bf16* b, float* c,
 
 // Whether this processor can multiply bf16.
 bool has_bf16_gemm();
-
-void gemm_reference(const GemmShape& shape, const double* a, const double* b, double* c);
 
 }  // namespace muster

@@ -7,8 +7,7 @@
 //
 // x, y, dy, dx [rows, width]; gamma, beta, dgamma, dbeta [width]; mean, rstd [rows], kept for
 // backward. dx accumulates, because the residual stream's gradient is already there. Sums over the
-// width are kept in 16 lanes (vector_loops.h), sums over rows run from first to last. The reference
-// twin is fp64.
+// width are kept in 16 lanes (vector_loops.h), sums over rows run from first to last.
 #pragma once
 
 #include <cstddef>
@@ -33,15 +32,5 @@ void layer_norm_backward(const LayerNormShape& shape, std::span<const float> x,
                          std::span<const float> gamma, std::span<const float> mean,
                          std::span<const float> rstd, std::span<const float> dy,
                          std::span<float> dx, std::span<float> dgamma, std::span<float> dbeta);
-
-void layer_norm_forward_reference(const LayerNormShape& shape, std::span<const double> x,
-                                  std::span<const double> gamma, std::span<const double> beta,
-                                  std::span<double> y);
-
-// Recomputes mean and rstd from x.
-void layer_norm_backward_reference(const LayerNormShape& shape, std::span<const double> x,
-                                   std::span<const double> gamma, std::span<const double> dy,
-                                   std::span<double> dx, std::span<double> dgamma,
-                                   std::span<double> dbeta);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 // x, dx [rows, in]; w, dw [in, out]; b, db [out]; y, dy [rows, out]; row-major. dw and db
 // accumulate, so that the micro-batches of a leaf add up (dw not when `fresh`); sums over rows run
 // from the first row to the last. What matrix products read is float or Bf16, what they write is
-// float. The reference twin is fp64 and the oracle of the tests.
+// float.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,5 @@ template <class Operand>
 void linear_backward(const LinearShape& shape, std::span<const Operand> x,
                      std::span<const Operand> w, std::span<const Operand> dy, std::span<float> dx,
                      std::span<float> dw, std::span<float> db);
-
-void linear_forward_reference(const LinearShape& shape, std::span<const double> x,
-                              std::span<const double> w, std::span<const double> b,
-                              std::span<double> y);
-
-void linear_backward_reference(const LinearShape& shape, std::span<const double> x,
-                               std::span<const double> w, std::span<const double> dy,
-                               std::span<double> dx, std::span<double> dw, std::span<double> db);
 
 }  // namespace muster

@@ -365,8 +365,7 @@ void PassOf<Operand>::backward(std::span<const Token> tokens) {
 
 }  // namespace
 
-Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings)
-    : blocks_(gpt_blocks(shape, gpt_flat_space(shape))) {
+Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings) {
   if (settings.precision == Precision::bf16) {
     pass_ = std::make_unique<PassOf<Bf16>>(shape, sequences, settings);
   } else {
@@ -382,16 +381,6 @@ double Gpt::accumulate(std::span<const Token> tokens, BlockStore& store, bool fr
 
 void Gpt::weights_changed() {
   pass_->weights_changed();
-}
-
-void Gpt::use(std::span<const float> weights) {
-  weights_ = weights;
-  weights_changed();
-}
-
-double Gpt::accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh) {
-  WholeBlockStore store(blocks_, weights_, gradient);
-  return accumulate(tokens, store, fresh);
 }
 
 }  // namespace muster

@@ -44,28 +44,6 @@ class BlockStore {
   virtual void gradient_done(std::size_t block) = 0;
 };
 
-// All weights and all gradients, in memory of the caller.
-class WholeBlockStore final : public BlockStore {
- public:
-  WholeBlockStore(std::span<const ElementRange> blocks, std::span<const float> weights,
-                  std::span<float> gradient)
-      : blocks_(blocks), weights_(weights), gradient_(gradient) {}
-
-  std::span<const float> weights(std::size_t block) override {
-    return weights_.subspan(blocks_[block].lo, blocks_[block].size());
-  }
-  void weights_done(std::size_t) override {}
-  std::span<float> gradient(std::size_t block) override {
-    return gradient_.subspan(blocks_[block].lo, blocks_[block].size());
-  }
-  void gradient_done(std::size_t) override {}
-
- private:
-  std::span<const ElementRange> blocks_;
-  std::span<const float> weights_;
-  std::span<float> gradient_;
-};
-
 struct GptShape {
   std::size_t layers = 2;
   std::size_t width = 128;
@@ -123,21 +101,10 @@ class Gpt {
   // Says that the store holds other weights than before.
   void weights_changed();
 
-  // The same with all weights and all gradients in one piece, space.numel long: `weights` (kept by
-  // reference) holds for the calls that follow.
-  void use(std::span<const float> weights);
-  double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh = false);
-
   class Pass;  // for one precision
 
  private:
   std::unique_ptr<Pass> pass_;
-  std::vector<ElementRange> blocks_;
-  std::span<const float> weights_;  // of use()
 };
-
-// The same loss in fp64 by the reference layers; slow, for tests.
-double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
-                          std::span<const double> weights, std::span<const Token> tokens);
 
 }  // namespace muster

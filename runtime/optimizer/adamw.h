@@ -6,8 +6,7 @@
 //   p <- p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
 // Element by element over equally long spans; `decay` is 0 where weight decay does not apply. t
-// counts from 1. Powers and products of constants are formed in fp64 and rounded once. The
-// reference twin is fp64.
+// counts from 1. Powers and products of constants are formed in fp64 and rounded once.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +30,6 @@ struct AdamwStep {
 
 void adamw(const AdamwSettings& settings, const AdamwStep& step, std::span<const float> gradient,
            std::span<float> p, std::span<float> m, std::span<float> v);
-
-void adamw_reference(const AdamwSettings& settings, const AdamwStep& step,
-                     std::span<const double> gradient, std::span<double> p, std::span<double> m,
-                     std::span<double> v);
 
 // The learning rate of a step: linear warm-up, then constant or a half cosine down to a tenth.
 //

@@ -4,32 +4,19 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <utility>
 
 namespace muster {
 
 HeartbeatFile::HeartbeatFile(const std::string& path)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)), failed_(fd_ < 0) {}
-
-HeartbeatFile::~HeartbeatFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-HeartbeatFile::HeartbeatFile(HeartbeatFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), failed_(other.failed_) {}
-
-HeartbeatFile& HeartbeatFile::operator=(HeartbeatFile&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(failed_, other.failed_);
-  return *this;
-}
+    : fd_(path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)),
+      failed_(!path.empty() && !fd_) {}
 
 void HeartbeatFile::beat(std::uint64_t step) {
-  if (fd_ < 0) return;
+  if (!fd_) return;
   char text[24];
   char* end = std::to_chars(text, text + 22, step).ptr;
   *end++ = '\n';
-  failed_ = ::pwrite(fd_, text, static_cast<std::size_t>(end - text), 0) != end - text;
+  failed_ = ::pwrite(fd_.get(), text, static_cast<std::size_t>(end - text), 0) != end - text;
 }
 
 std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
@@ -43,11 +30,9 @@ std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
 
 std::optional<std::uint64_t> read_heartbeat(const std::string& path) {
   // O_NONBLOCK: a pipe that took its place must not hold the reader up.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   char text[64];
-  const ssize_t got = ::pread(fd, text, sizeof text, 0);
-  ::close(fd);
+  const ssize_t got = fd ? ::pread(fd.get(), text, sizeof text, 0) : 0;
   if (got <= 0) return std::nullopt;
   return parse_heartbeat(std::string_view(text, static_cast<std::size_t>(got)));
 }

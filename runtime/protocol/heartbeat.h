@@ -11,23 +11,21 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/protocol/descriptor.h"
+
 namespace muster {
 
 class HeartbeatFile {
  public:
-  HeartbeatFile() = default;  // writes nowhere
-  // Opens or creates `path`. A heartbeat is an aid, never a reason to stop: failed() tells, beat()
-  // is silent.
+  // Opens or creates `path`; empty: writes nowhere. A heartbeat is an aid, never a reason to stop:
+  // failed() tells, beat() is silent.
   explicit HeartbeatFile(const std::string& path);
-  ~HeartbeatFile();
-  HeartbeatFile(HeartbeatFile&& other) noexcept;
-  HeartbeatFile& operator=(HeartbeatFile&& other) noexcept;
 
   void beat(std::uint64_t step);
   bool failed() const { return failed_; }
 
  private:
-  int fd_ = -1;
+  Descriptor fd_;
   bool failed_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "runtime/protocol/boot_clock.h"
+#include "runtime/protocol/descriptor.h"
 
 namespace muster {
 
@@ -21,9 +22,6 @@ class Lease {
   static std::optional<Lease> create();
   // Of a rank, which only looks. Nothing when there is no lease at `path`.
   static std::optional<Lease> open(const std::string& path);
-  Lease(Lease&& other) noexcept;
-  Lease& operator=(Lease&& other) noexcept;
-  ~Lease();
 
   void grant(BootTime until);
   BootTime until() const;
@@ -32,11 +30,12 @@ class Lease {
 
  private:
   struct Page;
-  Lease(int fd, Page* page) : fd_(fd), page_(page) {}
-  static std::optional<Lease> map(int fd, int protection);
+  Lease(Descriptor fd, Mapping memory) : fd_(std::move(fd)), memory_(std::move(memory)) {}
+  static std::optional<Lease> map(Descriptor fd, int protection);
+  Page& page() const { return *static_cast<Page*>(memory_.get()); }
 
-  int fd_ = -1;
-  Page* page_ = nullptr;
+  Descriptor fd_;
+  Mapping memory_;
 };
 
 }  // namespace muster

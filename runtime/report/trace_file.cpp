@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -14,39 +15,24 @@ struct KindText {
   const char* number;  // what it counts; none: nothing
 };
 
-KindText text_of(SpanKind kind) {
-  switch (kind) {
-    case SpanKind::step:
-      return {"ProfilerStep", "user_annotation", "step"};
-    case SpanKind::data_wait:
-      return {"data wait", "data", nullptr};
-    case SpanKind::forward:
-      return {"forward", "cpu_op", nullptr};
-    case SpanKind::layer_forward:
-      return {"layer forward", "cpu_op", "layer"};
-    case SpanKind::head_forward:
-      return {"head and loss", "cpu_op", nullptr};
-    case SpanKind::backward:
-      return {"backward", "cpu_op", nullptr};
-    case SpanKind::head_backward:
-      return {"head backward", "cpu_op", nullptr};
-    case SpanKind::layer_backward:
-      return {"layer backward", "cpu_op", "layer"};
-    case SpanKind::embeddings_backward:
-      return {"embeddings backward", "cpu_op", nullptr};
-    case SpanKind::reduce_wait:
-      return {"wait: reduce-scatter of a bucket", "communication", "transfer"};
-    case SpanKind::gather_wait:
-      return {"wait: all-gather of a bucket", "communication", "transfer"};
-    case SpanKind::numbers_wait:
-      return {"wait: losses and norms of all ranks", "communication", nullptr};
-    case SpanKind::optimizer:
-      return {"optimizer", "cpu_op", nullptr};
-    case SpanKind::checkpoint:
-      return {"checkpoint", "checkpoint", nullptr};
-  }
-  return {"?", "?", nullptr};
-}
+// In the order of SpanKind.
+constexpr KindText kinds[] = {
+    {"ProfilerStep", "user_annotation", "step"},
+    {"data wait", "data", nullptr},
+    {"forward", "cpu_op", nullptr},
+    {"layer forward", "cpu_op", "layer"},
+    {"head and loss", "cpu_op", nullptr},
+    {"backward", "cpu_op", nullptr},
+    {"head backward", "cpu_op", nullptr},
+    {"layer backward", "cpu_op", "layer"},
+    {"embeddings backward", "cpu_op", nullptr},
+    {"wait: reduce-scatter of a bucket", "communication", "transfer"},
+    {"wait: all-gather of a bucket", "communication", "transfer"},
+    {"wait: losses and norms of all ranks", "communication", nullptr},
+    {"optimizer", "cpu_op", nullptr},
+    {"checkpoint", "checkpoint", nullptr},
+};
+static_assert(std::size(kinds) == static_cast<std::size_t>(SpanKind::checkpoint) + 1);
 
 std::string microseconds(std::int64_t ns) {
   char text[40];
@@ -62,7 +48,7 @@ std::string name_event(const char* what, std::size_t rank, const nlohmann::json&
 }
 
 std::string span_event(const TraceEntry& entry, std::size_t rank, std::int64_t begin_ns) {
-  const KindText text = text_of(entry.kind);
+  const KindText& text = kinds[static_cast<std::size_t>(entry.kind)];
   const std::string number = std::to_string(entry.number);
   std::string event = "{\"ph\":\"X\",\"pid\":" + std::to_string(rank) + ",\"tid\":0,\"cat\":\"" +
                       text.category + "\",\"name\":\"" + text.name;

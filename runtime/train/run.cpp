@@ -18,7 +18,6 @@
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/report/weights_file.h"
 #include "runtime/train/agreed_options.h"
 #include "runtime/train/profile.h"
 #include "runtime/train/restore/generation.h"
@@ -62,8 +61,7 @@ class Run {
         sampler_(*data_.tokens, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
         state_(make_training_state(space_, options.zero, ranks.rank(), ranks.size())),
-        heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
-                                                    : HeartbeatFile(variables.heartbeat_path)),
+        heartbeat_(variables.heartbeat_path),
         guard_(options, ranks.rank(), variables.attempt.value_or(0), ranks) {
     check_windows(data_, sampler_, options.shape.context);
   }

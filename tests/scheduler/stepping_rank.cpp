@@ -75,8 +75,7 @@ int main(int words, char** word) {
   if (done == nullptr || rank >= world) return 2;
   const std::string asleep = file + ".asleep." + std::to_string(rank);
   const std::string held = file + ".held." + std::to_string(rank);
-  muster::HeartbeatFile heartbeat;
-  if (words == 3) heartbeat = muster::HeartbeatFile(variable("MUSTER_HEARTBEAT"));
+  muster::HeartbeatFile heartbeat(words == 3 ? variable("MUSTER_HEARTBEAT") : "");
   for (std::int64_t step = 1; !exists(file + ".stop"); ++step) {
     pause_ms(exists(file + ".slow") ? 10 * step_ms : step_ms);
     while (exists(asleep)) pause_ms(10'000);

@@ -42,41 +42,25 @@ std::string temporary_of(const std::string& path) {
 
 }  // namespace
 
-CheckpointFile::CheckpointFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
-
-CheckpointFile::~CheckpointFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-CheckpointFile::CheckpointFile(CheckpointFile&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), path_(std::move(other.path_)) {}
-
-CheckpointFile& CheckpointFile::operator=(CheckpointFile&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(path_, other.path_);
-  return *this;
-}
-
 Checked<CheckpointFile> CheckpointFile::create(const std::string& path, std::uint64_t bytes) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return failed("open for writing", path);
-  CheckpointFile file(fd, path);
-  if (auto reserved = reserve(fd, path, bytes); !reserved) return reserved.fault();
-  return file;
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd) return failed("open for writing", path);
+  if (auto reserved = reserve(fd.get(), path, bytes); !reserved) return reserved.fault();
+  return CheckpointFile(std::move(fd), path);
 }
 
 Checked<CheckpointFile> CheckpointFile::open_for_reading(const std::string& path) {
   // Opening a pipe would wait for its writer; regular files do not know the flag.
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return failed("open", path);
-  return CheckpointFile(fd, path);
+  Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return failed("open", path);
+  return CheckpointFile(std::move(fd), path);
 }
 
 Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data,
                                           std::size_t bytes) {
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd_, at, bytes, static_cast<off_t>(offset));
+    const ssize_t put = ::pwrite(fd_.get(), at, bytes, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) return failed("write", path_, put == 0 ? EIO : errno);
     at += put;
@@ -90,7 +74,7 @@ Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data,
                                          std::size_t bytes) const {
   char* at = static_cast<char*>(data);
   while (bytes > 0) {
-    const ssize_t got = ::pread(fd_, at, bytes, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd_.get(), at, bytes, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed("read", path_);
     if (got == 0) {
@@ -105,57 +89,49 @@ Checked<NoValue> CheckpointFile::read_at(std::uint64_t offset, void* data,
 
 Checked<std::uint64_t> CheckpointFile::size() const {
   struct stat facts {};
-  if (::fstat(fd_, &facts) != 0) return failed("fstat", path_);
+  if (::fstat(fd_.get(), &facts) != 0) return failed("fstat", path_);
   if (!S_ISREG(facts.st_mode)) return CheckpointFault{path_ + ": is not a regular file"};
   return static_cast<std::uint64_t>(facts.st_size);
 }
 
 Checked<NoValue> CheckpointFile::set_size(std::uint64_t bytes) {
-  if (::ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return failed("ftruncate", path_);
+  if (::ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) return failed("ftruncate", path_);
   return NoValue{};
 }
 
 Checked<NoValue> CheckpointFile::sync() {
-  if (::fdatasync(fd_) != 0) return failed("fdatasync", path_);
+  if (::fdatasync(fd_.get()) != 0) return failed("fdatasync", path_);
   return NoValue{};
 }
 
 Checked<NoValue> CheckpointFile::sync_and_close() {
-  const int fd = std::exchange(fd_, -1);
-  if (::fdatasync(fd) != 0) {
-    const int code = errno;
-    ::close(fd);
-    return failed("fdatasync", path_, code);
-  }
-  if (::close(fd) != 0) return failed("close", path_);
+  Descriptor fd = std::move(fd_);
+  if (::fdatasync(fd.get()) != 0) return failed("fdatasync", path_);
+  if (::close(fd.release()) != 0) return failed("close", path_);
   return NoValue{};
 }
 
 Checked<CheckpointLock> CheckpointLock::take(const std::string& directory,
                                              const std::string& name) {
   const std::string path = directory + "/" + name;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return failed("open for locking", path);
-  CheckpointFile file(fd, path);
+  Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) return failed("open for locking", path);
   constexpr auto limit = std::chrono::seconds(10);
   const auto begin = std::chrono::steady_clock::now();
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) break;
     if (std::chrono::steady_clock::now() - begin > limit) {
       return CheckpointFault{path + ": another process has locked it for 10 s: end that one first"};
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return CheckpointLock(std::move(file));
+  return CheckpointLock(std::move(fd));
 }
 
 Checked<NoValue> sync_checkpoint_directory(const std::string& directory) {
-  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return failed("open directory", directory);
-  const int result = ::fsync(fd);
-  const int code = errno;
-  ::close(fd);
-  if (result != 0) return failed("fsync directory", directory, code);
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return failed("open directory", directory);
+  if (::fsync(fd.get()) != 0) return failed("fsync directory", directory);
   return NoValue{};
 }
 

@@ -13,10 +13,11 @@
 #include <string_view>
 
 #include "runtime/checkpoint/file/checked.h"
+#include "runtime/protocol/descriptor.h"
 
 namespace muster {
 
-// Owns a file descriptor; closes it without a check unless close_checked() was called.
+// An open file; closed without a check unless sync_and_close() was called.
 class CheckpointFile {
  public:
   // Creates or truncates `path` for writing and reserves `bytes` on the device (fallocate(2); where
@@ -24,10 +25,6 @@ class CheckpointFile {
   // moves.
   static Checked<CheckpointFile> create(const std::string& path, std::uint64_t bytes);
   static Checked<CheckpointFile> open_for_reading(const std::string& path);
-
-  ~CheckpointFile();
-  CheckpointFile(CheckpointFile&& other) noexcept;
-  CheckpointFile& operator=(CheckpointFile&& other) noexcept;
 
   Checked<NoValue> write_at(std::uint64_t offset, const void* data, std::size_t bytes);
   Checked<NoValue> read_at(std::uint64_t offset, void* data, std::size_t bytes) const;
@@ -38,9 +35,8 @@ class CheckpointFile {
   Checked<NoValue> sync_and_close();
 
  private:
-  friend class CheckpointLock;
-  CheckpointFile(int fd, std::string path);
-  int fd_ = -1;
+  CheckpointFile(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  Descriptor fd_;
   std::string path_;
 };
 
@@ -53,8 +49,8 @@ class CheckpointLock {
   static Checked<CheckpointLock> take(const std::string& directory, const std::string& name);
 
  private:
-  explicit CheckpointLock(CheckpointFile file) : file_(std::move(file)) {}
-  CheckpointFile file_;  // the lock ends with the descriptor
+  explicit CheckpointLock(Descriptor file) : file_(std::move(file)) {}
+  Descriptor file_;  // the lock ends with it
 };
 
 // fsync of a directory: makes the names in it durable.

@@ -24,14 +24,13 @@ struct Flight {
 
 class RingWriter final : public WriteEngine {
  public:
-  RingWriter(int fd, std::string path, const io_uring& ring)
-      : fd_(fd), path_(std::move(path)), ring_(ring) {}
+  RingWriter(Descriptor fd, std::string path, const io_uring& ring)
+      : fd_(std::move(fd)), path_(std::move(path)), ring_(ring) {}
 
   ~RingWriter() override {
     waiting_.clear();
     (void)drain();
     io_uring_queue_exit(&ring_);
-    ::close(fd_);
   }
 
   void put(std::uint64_t offset, std::span<const char> piece) override {
@@ -57,11 +56,6 @@ class RingWriter final : public WriteEngine {
   }
 
  private:
-  struct Piece {
-    std::uint64_t offset = 0;
-    std::span<const char> bytes;
-  };
-
   void start_waiting() {
     if (error_ != 0) waiting_.clear();
     bool added = false;
@@ -77,7 +71,7 @@ class RingWriter final : public WriteEngine {
     if (added) submit();
   }
 
-  static void board(Flight& flight, const Piece& piece) {
+  static void board(Flight& flight, const FilePiece& piece) {
     flight.offset = piece.offset;
     flight.left = piece.bytes;
     flight.is_busy = true;
@@ -89,8 +83,8 @@ class RingWriter final : public WriteEngine {
   // The queue has a place for every flight.
   void prepare(Flight& flight) {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-    io_uring_prep_write(entry, fd_, flight.left.data(), static_cast<unsigned>(flight.left.size()),
-                        flight.offset);
+    io_uring_prep_write(entry, fd_.get(), flight.left.data(),
+                        static_cast<unsigned>(flight.left.size()), flight.offset);
     io_uring_sqe_set_data(entry, &flight);
   }
 
@@ -135,10 +129,10 @@ class RingWriter final : public WriteEngine {
     if (error_ == 0) error_ = error;
   }
 
-  const int fd_;
+  const Descriptor fd_;
   const std::string path_;
   io_uring ring_;
-  std::deque<Piece> waiting_;
+  std::deque<FilePiece> waiting_;
   std::array<Flight, depth> flights_;
   unsigned in_flight_ = 0;
   int error_ = 0;
@@ -146,14 +140,14 @@ class RingWriter final : public WriteEngine {
 
 }  // namespace
 
-Checked<std::unique_ptr<WriteEngine>> make_ring_writer(int fd, const std::string& path) {
+Checked<std::unique_ptr<WriteEngine>> make_ring_writer(Descriptor fd, const std::string& path) {
   io_uring ring{};
   const int result = io_uring_queue_init(depth, &ring, 0);
   if (result < 0) {
-    ::close(fd);
     return CheckpointFault{path + ": io_uring is not to be had: " + std::strerror(-result)};
   }
-  return Checked<std::unique_ptr<WriteEngine>>(std::make_unique<RingWriter>(fd, path, ring));
+  return Checked<std::unique_ptr<WriteEngine>>(
+      std::make_unique<RingWriter>(std::move(fd), path, ring));
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // Pieces written by threads, each with one blocking call at a time.
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/checkpoint/file/threads.h"
 #include "runtime/checkpoint/file/write.h"
 
 namespace muster {
@@ -20,11 +20,6 @@ namespace {
 constexpr std::size_t direct_threads = 8;
 // The system starts to write this much at a time, while the next is filled.
 constexpr std::uint64_t sync_window_bytes = 64ull << 20;
-
-struct Piece {
-  std::uint64_t offset = 0;
-  std::span<const char> bytes;
-};
 
 // 0 or the error.
 int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes) {
@@ -40,8 +35,8 @@ int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes) {
 
 class ThreadedWriter final : public WriteEngine {
  public:
-  ThreadedWriter(int fd, std::string path, bool direct)
-      : fd_(fd), path_(std::move(path)), direct_(direct) {}
+  ThreadedWriter(Descriptor fd, std::string path, bool direct)
+      : fd_(std::move(fd)), path_(std::move(path)), direct_(direct) {}
 
   ~ThreadedWriter() override {
     {
@@ -50,7 +45,6 @@ class ThreadedWriter final : public WriteEngine {
     }
     changed_.notify_all();
     for (std::thread& thread : threads_) thread.join();
-    ::close(fd_);
   }
 
   void put(std::uint64_t offset, std::span<const char> piece) override {
@@ -80,7 +74,7 @@ class ThreadedWriter final : public WriteEngine {
     while (true) {
       changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
-      const Piece piece = waiting_.front();
+      const FilePiece piece = waiting_.front();
       waiting_.pop_front();
       const bool wanted = error_ == 0;
       lock.unlock();
@@ -91,29 +85,29 @@ class ThreadedWriter final : public WriteEngine {
     }
   }
 
-  int write(const Piece& piece, AlignedBuffer& buffer) {
+  int write(const FilePiece& piece, AlignedBuffer& buffer) {
     if (!direct_) return write_buffered(piece);
-    if (is_direct(piece.bytes)) return write_whole(fd_, piece.offset, piece.bytes);
+    if (is_direct(piece.bytes)) return write_whole(fd_.get(), piece.offset, piece.bytes);
     buffer = make_aligned_buffer(piece.bytes.size());
-    return write_whole(fd_, piece.offset, aligned_copy(piece.bytes, buffer));
+    return write_whole(fd_.get(), piece.offset, aligned_copy(piece.bytes, buffer));
   }
 
   // One thread: the windows follow each other.
-  int write_buffered(const Piece& piece) {
-    const int error = write_whole(fd_, piece.offset, piece.bytes);
+  int write_buffered(const FilePiece& piece) {
+    const int error = write_whole(fd_.get(), piece.offset, piece.bytes);
     if (error != 0) return error;
     window_end_ = piece.offset + piece.bytes.size();
     if (window_end_ - window_begin_ < sync_window_bytes) return 0;
     // Both only make things quicker, so failures are left to fdatasync.
     const auto at = [](std::uint64_t bytes) { return static_cast<off_t>(bytes); };
-    (void)::sync_file_range(fd_, at(window_begin_), at(window_end_ - window_begin_),
+    (void)::sync_file_range(fd_.get(), at(window_begin_), at(window_end_ - window_begin_),
                             SYNC_FILE_RANGE_WRITE);
     if (written_end_ > written_begin_) {
       const auto length = at(written_end_ - written_begin_);
       (void)::sync_file_range(
-          fd_, at(written_begin_), length,
+          fd_.get(), at(written_begin_), length,
           SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-      (void)::posix_fadvise(fd_, at(written_begin_), length, POSIX_FADV_DONTNEED);
+      (void)::posix_fadvise(fd_.get(), at(written_begin_), length, POSIX_FADV_DONTNEED);
     }
     written_begin_ = window_begin_;
     written_end_ = window_end_;
@@ -121,7 +115,7 @@ class ThreadedWriter final : public WriteEngine {
     return 0;
   }
 
-  const int fd_;
+  const Descriptor fd_;
   const std::string path_;
   const bool direct_;
   std::uint64_t window_begin_ = 0;  // written since the system was last asked to
@@ -132,7 +126,7 @@ class ThreadedWriter final : public WriteEngine {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::condition_variable finished_;
-  std::deque<Piece> waiting_;
+  std::deque<FilePiece> waiting_;
   std::size_t unfinished_ = 0;
   int error_ = 0;
   bool closing_ = false;
@@ -141,8 +135,14 @@ class ThreadedWriter final : public WriteEngine {
 
 }  // namespace
 
-std::unique_ptr<WriteEngine> make_threaded_writer(int fd, const std::string& path, bool direct) {
-  return std::make_unique<ThreadedWriter>(fd, path, direct);
+void step_back() {
+  const int first = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::getpid()));
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), first + 10);
+}
+
+std::unique_ptr<WriteEngine> make_threaded_writer(Descriptor fd, const std::string& path,
+                                                  bool direct) {
+  return std::make_unique<ThreadedWriter>(std::move(fd), path, direct);
 }
 
 }  // namespace muster

@@ -42,6 +42,11 @@ const char* write_way_name(WriteWay way);  // "buffered", "threads", "io_uring"
 // What O_DIRECT asks of offsets, lengths and addresses.
 inline constexpr std::uint64_t direct_alignment_bytes = 4096;
 
+struct FilePiece {
+  std::uint64_t offset = 0;
+  std::span<const char> bytes;
+};
+
 class WriteEngine {
  public:
   virtual ~WriteEngine() = default;  // waits for what is in flight
@@ -59,8 +64,9 @@ class WriteEngine {
 Checked<std::unique_ptr<WriteEngine>> open_write_engine(WriteWay way, const std::string& path);
 
 // The two kinds, for open_write_engine.
-std::unique_ptr<WriteEngine> make_threaded_writer(int fd, const std::string& path, bool direct);
-Checked<std::unique_ptr<WriteEngine>> make_ring_writer(int fd, const std::string& path);
+std::unique_ptr<WriteEngine> make_threaded_writer(Descriptor fd, const std::string& path,
+                                                  bool direct);
+Checked<std::unique_ptr<WriteEngine>> make_ring_writer(Descriptor fd, const std::string& path);
 
 // From this size on a file is worth the trial; smaller ones are buffered when nothing is chosen.
 inline constexpr std::uint64_t write_trial_file_bytes = 256ull << 20;
@@ -91,11 +97,6 @@ class FileWrite {
   std::string description() const;
 
  private:
-  struct Piece {
-    std::uint64_t offset = 0;
-    std::span<const char> bytes;
-  };
-
   FileWrite(CheckpointFile file, std::string path, std::uint64_t bytes, WriteChoice& choice);
   Checked<NoValue> open_engine(WriteWay way);
   Checked<NoValue> write_kept(WriteWay way, std::uint64_t end);
@@ -106,11 +107,15 @@ class FileWrite {
   WriteChoice* choice_;
   bool needs_trial_;
   WriteWay way_;
-  std::vector<Piece> kept_;  // not yet given to an engine
-  std::size_t begun_ = 0;    // of those kept
+  std::vector<FilePiece> kept_;  // not yet given to an engine
+  std::size_t begun_ = 0;        // of those kept
   // Ends first: what is in flight goes before the file.
   std::unique_ptr<WriteEngine> engine_;
 };
+
+// Saving gives way to computing, where no core is free: puts this thread ten steps of niceness
+// behind the process's first one.
+void step_back();
 
 // Memory that starts at a page, as O_DIRECT wants it.
 

@@ -59,35 +59,23 @@ PairMemory PairMemory::open(Descriptor descriptor, std::uint64_t nonce) {
 
 PairMemory::PairMemory(Descriptor descriptor, int side, std::uint64_t nonce)
     : descriptor_(std::move(descriptor)),
+      mapping_(sizeof(PairSegment), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get()),
       side_(side),
       probe_(std::make_unique<std::uint64_t>(nonce)) {
-  void* mapped =
-      mmap(nullptr, sizeof(PairSegment), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
-  if (mapped == MAP_FAILED) {
+  if (mapping_.get() == nullptr) {
     throw SocketError(std::string("shared memory of two ranks cannot be mapped: ") +
                       std::strerror(errno));
   }
-  segment_ = static_cast<PairSegment*>(mapped);
-  if (side == 0) segment_->nonce = nonce;  // all else is zero, as fresh counters are
-  if (segment_->nonce != nonce) throw SocketError("a rank of this node sent other memory");
-  segment_->probes[side] = reinterpret_cast<std::uint64_t>(probe_.get());
-}
-
-PairMemory::PairMemory(PairMemory&& other) noexcept
-    : descriptor_(std::move(other.descriptor_)),
-      segment_(std::exchange(other.segment_, nullptr)),
-      side_(other.side_),
-      probe_(std::move(other.probe_)) {}
-
-PairMemory::~PairMemory() {
-  if (segment_ != nullptr) munmap(segment_, sizeof(PairSegment));
+  if (side == 0) segment().nonce = nonce;  // all else is zero, as fresh counters are
+  if (segment().nonce != nonce) throw SocketError("a rank of this node sent other memory");
+  segment().probes[side] = reinterpret_cast<std::uint64_t>(probe_.get());
 }
 
 bool PairMemory::can_read_from(int pid) const {
   std::uint64_t seen = 0;
   const std::span<char> bytes(reinterpret_cast<char*>(&seen), sizeof seen);
-  return pid > 0 && read_memory_of(pid, segment_->probes[1 - side_], bytes) &&
-         seen == segment_->nonce;
+  return pid > 0 && read_memory_of(pid, segment().probes[1 - side_], bytes) &&
+         seen == segment().nonce;
 }
 
 bool read_memory_of(int pid, std::uint64_t address, std::span<char> bytes) {

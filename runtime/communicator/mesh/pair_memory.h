@@ -45,22 +45,19 @@ class PairMemory {
   // The other side's view of it. Throws SocketError when this is no such segment.
   static PairMemory open(Descriptor descriptor, std::uint64_t nonce);
 
-  PairMemory(PairMemory&& other) noexcept;
-  PairMemory& operator=(PairMemory&&) = delete;
-  ~PairMemory();
-
   const Descriptor& descriptor() const { return descriptor_; }
-  ByteRing& outgoing() const { return segment_->rings[side_]; }
-  ByteRing& incoming() const { return segment_->rings[1 - side_]; }
+  ByteRing& outgoing() const { return segment().rings[side_]; }
+  ByteRing& incoming() const { return segment().rings[1 - side_]; }
 
   // Whether the memory of process `pid` can be read: tries it on what the other side keeps there.
   bool can_read_from(int pid) const;
 
  private:
   PairMemory(Descriptor descriptor, int side, std::uint64_t nonce);
+  PairSegment& segment() const { return *static_cast<PairSegment*>(mapping_.get()); }
 
   Descriptor descriptor_;
-  PairSegment* segment_ = nullptr;
+  Mapping mapping_;
   int side_;
   std::unique_ptr<std::uint64_t> probe_;  // stays where it is while this object moves
 };

@@ -141,10 +141,6 @@ bool is_gone(int error) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Deadline::Deadline(std::chrono::milliseconds from_now) {
   if (from_now.count() > 0) at_ = std::chrono::steady_clock::now() + from_now;
 }

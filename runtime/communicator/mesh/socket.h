@@ -18,29 +18,12 @@
 #include <vector>
 
 #include "runtime/communicator/mesh/wire.h"
+#include "runtime/protocol/descriptor.h"
 
 namespace muster {
 
 struct SocketError : std::runtime_error {
   using std::runtime_error::runtime_error;
-};
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor();
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
 };
 
 // A moment after which nothing is waited for; the default one never comes.

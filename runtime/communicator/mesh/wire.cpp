@@ -1,6 +1,7 @@
 #include "runtime/communicator/mesh/wire.h"
 
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "runtime/protocol/keyed_hash.h"
@@ -181,17 +182,10 @@ std::variant<std::monostate, WireMessage, WireFault> take_message(std::string& b
 }
 
 std::string operation_name(Operation operation) {
-  switch (operation) {
-    case Operation::all_to_all:
-      return "all_to_all";
-    case Operation::all_gather:
-      return "all_gather";
-    case Operation::texts:
-      return "gather_texts";
-    case Operation::broadcast:
-      return "broadcast";
-  }
-  return "operation " + std::to_string(static_cast<unsigned>(operation));
+  constexpr const char* names[] = {"all_to_all", "all_gather", "gather_texts", "broadcast"};
+  const auto number = static_cast<std::size_t>(operation);
+  if (number == 0 || number > std::size(names)) return "operation " + std::to_string(number);
+  return names[number - 1];
 }
 
 std::string frame_fault(const FrameHeader& expected, const FrameHeader& got, std::uint64_t mine,

@@ -30,7 +30,6 @@
 #include "runtime/train/save/save.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
-#include "runtime/train/step/run_identity.h"
 #include "runtime/train/step/step_guard.h"
 #include "runtime/train/step/stop_request.h"
 #include "runtime/train/step/training_data.h"
@@ -111,8 +110,7 @@ class ElasticRun {
         sampler_(*data_.tokens, options.shape.context, options.seed),
         space_(gpt_flat_space(options.shape)),
         state_(make_training_state(space_, ZeroStage::nothing, 0, 1)),
-        heartbeat_(variables.heartbeat_path.empty() ? HeartbeatFile()
-                                                    : HeartbeatFile(variables.heartbeat_path)),
+        heartbeat_(variables.heartbeat_path),
         watch_(variables.members_path) {
     check_windows(data_, sampler_, options.shape.context);
     restore(alone);

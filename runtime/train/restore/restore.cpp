@@ -5,13 +5,13 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/restore/plane_source.h"
 #include "runtime/train/restore/resume_offer.h"
 #include "runtime/train/save/save.h"
 
@@ -59,18 +59,9 @@ Wish read_wish(const TrainOptions& options, const RankVariables& variables) {
 
 // All ranks look for the same kind of thing, in directories that may differ.
 Wish agreed_wish(const TrainOptions& options, const RankVariables& variables, Communicator& ranks) {
-  Wish wish;
-  Checked<std::string> mine = std::string();
-  try {
-    wish = read_wish(options, variables);
-    mine = std::to_string(wish.index());
-  } catch (const StartError& error) {
-    mine = CheckpointFault{error.what()};
-  }
-  const auto kinds = gather_checked(ranks, mine);
-  if (!kinds) throw StartError(kinds.reason());
-  if (std::any_of(kinds.value().begin(), kinds.value().end(),
-                  [&](const std::string& kind) { return kind != kinds.value()[0]; })) {
+  const Wish wish = on_all_ranks(ranks, [&] { return read_wish(options, variables); });
+  const auto kinds = ranks.gather_texts(std::to_string(wish.index()));
+  if (std::ranges::count(kinds, kinds[0]) != std::ssize(kinds)) {
     throw StartError("--resume or MUSTER_RESUME_FROM differs between the ranks");
   }
   return wish;
@@ -189,11 +180,7 @@ Checked<NoValue> load(const Restored& from, Communicator& ranks, TrainingState& 
   }
   gather_copies(from.manifest.flat, ranks, state);
   state.step = from.manifest.step;
-  state.loss_ema = from.manifest.train.loss_ema;
-  state.skipped_in_a_row = from.manifest.train.skipped_in_a_row;
-  state.best_loss = from.manifest.train.best_loss;
-  state.best_step = from.manifest.train.best_step;
-  state.far_above_in_a_row = from.manifest.train.far_above_in_a_row;
+  static_cast<LossHistory&>(state) = from.manifest.train;
   return NoValue{};
 }
 
@@ -224,6 +211,8 @@ std::string set_aside(const Restored& from, const std::string& evidence) {
   return done ? " (quarantined)" : " (cannot be quarantined: " + done.reason() + ")";
 }
 
+constexpr std::uint64_t broadcast_elements = 1 << 20;
+
 }  // namespace
 
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
@@ -251,6 +240,41 @@ std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
     }
     remarks += complaint + "; an older checkpoint is tried\n";
   }
+}
+
+PlaneSource::PlaneSource(const std::string& path, const Manifest& manifest, std::size_t source_rank,
+                         Communicator& ranks)
+    : reader_(path, manifest),
+      numel_(manifest.flat.numel),
+      source_rank_(source_rank),
+      ranks_(ranks) {
+  // Another node may hold another checkpoint under the same name.
+  const auto seen = read_manifest(path);
+  const bool sees_files = seen && format_manifest(seen.value()) == format_manifest(manifest);
+  for (const std::string& vote : ranks.gather_texts(sees_files ? "+" : "-")) {
+    direct_ = direct_ && vote == "+";
+  }
+}
+
+Checked<NoValue> PlaneSource::fill(std::size_t plane, const ElementRange& range,
+                                   std::span<float> out) {
+  return direct_ ? reader_.read(plane, range.lo, out) : receive(plane, range, out);
+}
+
+Checked<NoValue> PlaneSource::receive(std::size_t plane, const ElementRange& range,
+                                      std::span<float> out) {
+  Checked<NoValue> outcome = NoValue{};
+  std::vector<float> piece;
+  for (std::uint64_t at = 0; at < numel_; at += piece.size()) {
+    piece.assign(std::min(broadcast_elements, numel_ - at), 0.0f);
+    if (ranks_.rank() == source_rank_ && outcome.ok()) outcome = reader_.read(plane, at, piece);
+    ranks_.broadcast({reinterpret_cast<char*>(piece.data()), piece.size() * sizeof(float)},
+                     source_rank_);
+    const std::uint64_t lo = std::max(at, range.lo);
+    const std::uint64_t hi = std::min(at + piece.size(), range.hi);
+    if (lo < hi) std::copy_n(&piece[lo - at], hi - lo, &out[lo - range.lo]);
+  }
+  return outcome;
 }
 
 }  // namespace muster

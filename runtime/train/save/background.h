@@ -16,18 +16,35 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "runtime/memory/page_memory.h"
+#include "runtime/protocol/descriptor.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/train/save/parts.h"
 #include "runtime/train/save/save.h"
 
 namespace muster {
+
+// A large array of floats that begins at a page, in huge pages where the system has them, all of it
+// touched: using it later never waits for the system to find a page. Zeros at first.
+
+class PageMemory {
+ public:
+  // Throws std::bad_alloc.
+  explicit PageMemory(std::size_t floats);
+
+  std::span<float> floats() { return floats_; }
+  std::span<const float> floats() const { return floats_; }
+
+ private:
+  Mapping memory_;
+  std::span<float> floats_;
+};
 
 class BackgroundSave {
  public:

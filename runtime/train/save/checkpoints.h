@@ -17,7 +17,7 @@
 #include "runtime/train/save/background.h"
 #include "runtime/train/save/save.h"
 #include "runtime/train/step/data_parallel_step.h"
-#include "runtime/train/step/loss_window.h"
+#include "runtime/train/step/guard.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {

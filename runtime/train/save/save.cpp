@@ -1,16 +1,30 @@
 #include "runtime/train/save/save.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+
 #include "runtime/checkpoint/commit.h"
+#include "runtime/checkpoint/file/durable_file.h"
+#include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
+#include "runtime/protocol/crc32c.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/train/save/parts.h"
-#include "runtime/train/save/shard_transfer.h"
+#include "runtime/train/step/stop_request.h"
+
+#ifndef MUSTER_VERSION
+#define MUSTER_VERSION "unknown"
+#endif
 
 namespace muster {
-
 namespace {
 
 Checked<std::string> write_part(SaveContext& context, const FlatSpace& space,
@@ -34,7 +48,137 @@ Checked<std::string> write_and_commit(SaveContext& context, const FlatSpace& spa
   return fetch_and_commit(context, manifest.value(), ranks, durable);
 }
 
+// One shard on its way. After the first fault chunks are still broadcast, as all ranks take part in
+// every broadcast, but no longer read or written.
+class ShardFetch {
+ public:
+  ShardFetch(const std::string& path, const ShardRecord& shard, Communicator& ranks)
+      : name_(path + "/" + shard.file), shard_(shard), ranks_(ranks) {
+    if (ranks.rank() == shard.rank) {
+      open(CheckpointFile::open_for_reading(name_));
+    } else if (ranks.rank() == 0) {
+      open(CheckpointFile::create(part_name(), shard.bytes));
+    }
+  }
+
+  Checked<NoValue> run() {
+    for (std::size_t chunk = 0; chunk < shard_.chunk_crc32c.size(); ++chunk) pass(chunk);
+    if (ranks_.rank() == 0 && outcome_.ok()) outcome_ = finish();
+    return all_done(ranks_, outcome_);
+  }
+
+ private:
+  std::string part_name() const { return name_ + ".part"; }
+
+  void open(Checked<CheckpointFile> file) {
+    if (file) {
+      file_ = std::move(file.value());
+    } else {
+      outcome_ = file.fault();
+    }
+  }
+
+  void pass(std::size_t chunk) {
+    const std::uint64_t at = chunk * shard_.chunk_bytes;
+    std::string bytes(std::min(shard_.chunk_bytes, shard_.bytes - at), '\0');
+    const bool works = file_.has_value() && outcome_.ok();
+    if (works && ranks_.rank() == shard_.rank) {
+      outcome_ = file_->read_at(at, bytes.data(), bytes.size());
+    }
+    ranks_.broadcast(bytes, shard_.rank);
+    if (!works || ranks_.rank() != 0) return;
+    if (crc32c(bytes) != shard_.chunk_crc32c[chunk]) {
+      outcome_ =
+          CheckpointFault{name_ + ": arrived damaged from rank " + std::to_string(shard_.rank)};
+    } else {
+      outcome_ = file_->write_at(at, bytes.data(), bytes.size());
+    }
+  }
+
+  Checked<NoValue> finish() {
+    if (auto synced = file_->sync_and_close(); !synced) return synced;
+    std::error_code code;
+    std::filesystem::rename(part_name(), name_, code);
+    if (code) return CheckpointFault{part_name() + ": cannot be renamed: " + code.message()};
+    return NoValue{};
+  }
+
+  std::string name_;
+  const ShardRecord& shard_;
+  Communicator& ranks_;
+  std::optional<CheckpointFile> file_;
+  Checked<NoValue> outcome_ = NoValue{};
+};
+
+std::string all_is_sane(const ReplicaVote& replica) {
+  const std::string values = "every value is finite, what was copied is what was written";
+  return replica.voters > 1 ? values + ", the ranks hold the same weights" : values;
+}
+
+Manifest describe(const SaveContext& context, const FlatSpace& space,
+                  const TrainingProgress& progress, std::size_t ranks) {
+  Manifest manifest;
+  manifest.run_id = context.identity.run_id;
+  manifest.generation = context.identity.generation;
+  manifest.step = progress.step;
+  manifest.tokens = progress.step * context.tokens_per_step;
+  manifest.created_ns = static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+  manifest.code_hash = context.identity.code_hash;
+  manifest.config_hash = context.identity.config_hash;
+  manifest.flat = space;
+  manifest.world = ranks;
+  manifest.nodes = context.nodes;
+  manifest.previous = context.previous;
+  manifest.lineage = context.lineage;
+  manifest.train = context.train;
+  manifest.train.sampler.cursor = progress.step * context.batch;
+  manifest.train.sampler.epoch = manifest.train.sampler.cursor / context.windows;
+  manifest.train.lr_step = progress.step;
+  static_cast<LossHistory&>(manifest.train) = progress;
+  return manifest;
+}
+
+// Adds the ranks' entries: shards, the sum of their hashes, the vote about the replicated weights.
+Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& manifest) {
+  for (std::size_t r = 0; r < parts.size(); ++r) {
+    std::uint64_t hash = 0;
+    const auto blank =
+        std::from_chars(parts[r].data(), parts[r].data() + parts[r].size(), hash).ptr;
+    auto record = parse_shard_record({blank, parts[r].data() + parts[r].size()});
+    if (!record) return record.fault();
+    if (r == 0) manifest.replica.hash = hash;
+    manifest.replica.agree = manifest.replica.agree && manifest.replica.hash == hash;
+    if (hash != 0) ++manifest.replica.voters;  // 0: it holds its own elements only
+    for (const PlaneVitals& vitals : record.value().vitals) {
+      manifest.state_hash += vitals.hash;
+      if (vitals.nonfinite == 0) continue;
+      return CheckpointFault{"rank " + std::to_string(r) + ": " + std::to_string(vitals.nonfinite) +
+                             " values of the state are not finite: training has diverged"};
+    }
+    manifest.shards.push_back(std::move(record.value()));
+  }
+  return NoValue{};
+}
+
 }  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& variables) {
+  std::string config;
+  for (const auto& [name, value] : result_options(options)) config += name + "=" + value + "\n";
+  const std::string name = variables.job.empty() ? config : variables.job;
+  RunIdentity identity;
+  identity.config_hash = fnv1a64(config);
+  identity.code_hash = fnv1a64("muster-train " MUSTER_VERSION);
+  identity.run_id =
+      fields::hex64(fnv1a64(name)) + fields::hex64(fnv1a64(name, fnv1a64("muster run")));
+  return identity;
+}
 
 std::string path_of_save(const SaveContext& context, std::uint64_t step) {
   return context.root + "/" + checkpoint_directory_name({step, context.identity.generation});
@@ -99,6 +243,71 @@ SaveContext make_save_context(const TrainOptions& options, const RankVariables& 
   context.train.sampler = data;
   context.train.config = result_options(options);
   return context;
+}
+
+Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifest& manifest,
+                                          Communicator& ranks) {
+  std::string list;
+  if (ranks.rank() == 0) {
+    for (const std::string& file : missing_shards(path, manifest)) list += file + "\n";
+  }
+  list = from_rank_0(ranks, list);
+  std::size_t fetched = 0;
+  for (const ShardRecord& shard : manifest.shards) {
+    if (list.find(shard.file + "\n") == std::string::npos || shard.rank == 0) continue;
+    if (auto moved = ShardFetch(path, shard, ranks).run(); !moved) return moved.fault();
+    ++fetched;
+  }
+  return fetched;
+}
+
+Checked<ShardWrite> begin_part(SaveContext& context, const FlatSpace& space, std::uint64_t step,
+                               const ShardOwner& owner, const PlaneSpans& planes) {
+  const std::uint64_t generation = context.identity.generation;
+  auto path = prepare_checkpoint_directory(context.root, step, generation);
+  if (!path) return path.fault();
+  return ShardWrite::begin(
+      path.value(), {context.identity.run_id, step, generation, layout_hash(space)},
+      {context.host, owner.rank, owner.ranks}, owner.owned, planes, context.writes);
+}
+
+Checked<std::string> finish_part(ShardWrite& shard, const SourceHashes& source) {
+  const auto record = shard.finish();
+  if (!record) return record.fault();
+  for (std::size_t plane = 0; source.owned && plane < flat_planes; ++plane) {
+    if (record.value().vitals[plane].hash == (*source.owned)[plane]) continue;
+    return CheckpointFault{"the copy of " + std::string(flat_plane_names[plane]) +
+                           " is not what the state held: the memory of " + record.value().host +
+                           " is in doubt"};
+  }
+  return std::to_string(source.weights) + " " + format_shard_record(record.value());
+}
+
+Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& space,
+                                const TrainingProgress& progress,
+                                const std::vector<std::string>& parts) {
+  Manifest manifest = describe(context, space, progress, parts.size());
+  if (auto added = add_parts(parts, manifest); !added) return added.fault();
+  return manifest;
+}
+
+Checked<std::string> commit_and_collect(const SaveContext& context, const Manifest& manifest,
+                                        const std::function<void()>& durable) {
+  if (lease_is_over()) return CheckpointFault{lease_complaint};
+  const auto committed = commit_checkpoint(context.root, manifest);
+  if (!committed) return committed;
+  durable();
+  if (!manifest.replica.agree) return std::string("the weights of the ranks differ");
+  const auto sane =
+      mark_sane(path_of_save(context, manifest.step),
+                {manifest.step, manifest.generation, {all_is_sane(manifest.replica)}});
+  Retention retention{context.keep, manifest.generation, manifest.step};
+  retention.referred = context.spared;
+  const auto gone = collect_checkpoints(context.root, retention);
+  if (!committed.value().empty()) return "the hint is old: " + committed.value();
+  if (!sane) return "its grade stays COMMITTED: " + sane.reason();
+  if (!gone) return "old checkpoints stay: " + gone.reason();
+  return std::string();
 }
 
 }  // namespace muster

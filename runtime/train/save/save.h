@@ -9,21 +9,39 @@
 // through rank 0 (restore.h). Collective and synchronous.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "runtime/checkpoint/file/write.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/shard.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/options.h"
-#include "runtime/train/step/run_identity.h"
 #include "runtime/train/step/training_state.h"
 
 namespace muster {
+
+// Who writes checkpoints: the run, its generation (generation.h), this rank's host.
+
+struct RunIdentity {
+  std::string run_id;  // 32 hex digits
+  std::uint64_t generation = 1;
+  std::uint64_t config_hash = 0;
+  std::uint64_t code_hash = 0;
+};
+
+// Of this machine; "unknown" when it does not say.
+std::string host_name();
+
+// Hash of the job's name, or of the options when no launcher gave one: equal runs get equal ids.
+RunIdentity make_run_identity(const TrainOptions& options, const RankVariables& variables);
 
 // What stays the same in all checkpoints of a generation.
 struct SaveContext {
@@ -35,7 +53,7 @@ struct SaveContext {
   std::string previous;                 // directory name of the checkpoint before
   std::vector<GenerationFork> lineage;  // with this generation's own entry last
   TrainState train;                     // cursor, step and loss are filled in at each save
-  std::uint64_t batch = 0;  // samples per step
+  std::uint64_t batch = 0;              // samples per step
   std::uint64_t tokens_per_step = 0;
   std::uint64_t windows = 0;          // of the sampler
   std::set<std::string> spared = {};  // directory names that retention leaves alone
@@ -81,5 +99,54 @@ std::string checkpoint_root(const TrainOptions& options, const RankVariables& va
 SaveContext make_save_context(const TrainOptions& options, const RankVariables& variables,
                               const BatchPlan& plan, const SamplerState& data,
                               std::uint64_t windows);
+
+// Bringing shards to rank 0's node where the checkpoint directory is not shared between nodes.
+//
+// Rank 0 looks which shards it cannot see and receives those by broadcast, chunk by chunk,
+// comparing each chunk with its checksum. A shard gets its name only when it is whole and durable,
+// so that a file which rank 0 merely does not see yet is never overwritten. Collective.
+
+// How many shards had to be fetched, or why one could not be; the same on every rank.
+Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifest& manifest,
+                                          Communicator& ranks);
+
+// The parts of a save, shared by the blocking one and the one in the background.
+//
+// A rank's part is a text for rank 0: the hash of its copy of all weights, a blank, its manifest
+// entry.
+
+// Which rank of how many writes which elements.
+struct ShardOwner {
+  std::size_t rank = 0;
+  std::size_t ranks = 1;
+  ElementRange owned;
+};
+
+// Makes the directory and begins the shard of one rank.
+Checked<ShardWrite> begin_part(SaveContext& context, const FlatSpace& space, std::uint64_t step,
+                               const ShardOwner& owner, const PlaneSpans& planes);
+
+// What the source of the values was when they were taken.
+struct SourceHashes {
+  std::uint64_t weights = 0;  // of all weights on this rank; 0: it holds its own only
+  // Of the owned elements of each plane; none when the shard is written from the source itself.
+  std::optional<std::array<std::uint64_t, flat_planes>> owned = {};
+};
+
+// Waits until the shard is durable; the rank's part. A fault when the shard does not hold the
+// source's values.
+Checked<std::string> finish_part(ShardWrite& shard, const SourceHashes& source);
+
+// The manifest that the parts of all ranks make. A state that holds NaN or infinity cannot be
+// trained further, and must not push out one that can: a fault.
+Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& space,
+                                const TrainingProgress& progress,
+                                const std::vector<std::string>& parts);
+
+// Rank 0's last part: the commit, the grade SANE, and the end of what retention no longer keeps.
+// Trouble after the commit is told, but the checkpoint counts. `durable` is called in between.
+Checked<std::string> commit_and_collect(
+    const SaveContext& context, const Manifest& manifest,
+    const std::function<void()>& durable = [] {});
 
 }  // namespace muster

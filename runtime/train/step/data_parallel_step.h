@@ -33,7 +33,6 @@
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/gradient_reduction.h"
 #include "runtime/zero/rank_blocks.h"
-#include "runtime/zero/traced_blocks.h"
 #include "runtime/zero/weight_memory.h"
 
 namespace muster {

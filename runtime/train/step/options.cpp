@@ -44,23 +44,21 @@ const CLI::Validator whole_number(whole_number_fault, "", "whole number");
 const CLI::Validator count(count_fault, "", "count");
 const CLI::Validator amount(amount_fault, "", "amount");
 
+// A number that must be `fit`, its default in the help.
+template <class Number>
+void add_number(CLI::App& app, const char* name, Number& number, const CLI::Validator& fit,
+                const char* what) {
+  app.add_option(name, number, what)->check(fit)->capture_default_str();
+}
+
 void add_model_options(CLI::App& app, TrainOptions& options) {
-  app.add_option("--layers", options.shape.layers, "transformer layers")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--width", options.shape.width, "width of the residual stream")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--heads", options.shape.heads, "attention heads; divides the width")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--context", options.shape.context, "tokens of context")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--vocabulary", options.shape.vocabulary,
-                 "tokens that the model knows (0: those of the data)")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--layers", options.shape.layers, whole_number, "transformer layers");
+  add_number(app, "--width", options.shape.width, whole_number, "width of the residual stream");
+  add_number(app, "--heads", options.shape.heads, whole_number,
+             "attention heads; divides the width");
+  add_number(app, "--context", options.shape.context, whole_number, "tokens of context");
+  add_number(app, "--vocabulary", options.shape.vocabulary, whole_number,
+             "tokens that the model knows (0: those of the data)");
   app.add_flag("!--untied", options.shape.tied, "a head of its own instead of the token embedding");
   const std::map<std::string, Precision> precisions{{"fp32", Precision::fp32},
                                                     {"bf16", Precision::bf16}};
@@ -90,9 +88,7 @@ std::string steps_fault(const std::string& text) {
 void add_report_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--out", options.out, "metrics, TensorBoard events, final weights")
       ->capture_default_str();
-  app.add_option("--log-every", options.log_every, "steps between two lines of progress")
-      ->check(count)
-      ->capture_default_str();
+  add_number(app, "--log-every", options.log_every, count, "steps between two lines of progress");
   app.add_option("--peak-tflops", options.peak_tflops,
                  "of one rank, for its utilisation (default: measured in some 15 ms)")
       ->check(positive);
@@ -123,50 +119,30 @@ void add_data_options(CLI::App& app, TrainOptions& options) {
       ->default_str("all");
   app.add_option("--data-cache", options.data_cache,
                  "directory on the node's own disk that gets copies of files of tokens");
-  app.add_option("--data-cache-limit", options.data_cache_limit_bytes,
-                 "bytes of all copies in it (0: what the disk holds)")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--data-cache-limit", options.data_cache_limit_bytes, whole_number,
+             "bytes of all copies in it (0: what the disk holds)");
 }
 
 void add_training_options(CLI::App& app, TrainOptions& options) {
-  app.add_option("--steps", options.steps, "optimizer updates from the first to the last")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--batch", options.batch, "sequences per step, over all ranks")
-      ->check(count)
-      ->capture_default_str();
-  app.add_option("--micro-batch", options.micro_batch,
-                 "sequences per forward pass, never divided between ranks (0: all of a chunk)")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--accumulation-chunks", options.leaves,
-                 "equal parts of a batch whose gradients are added up as a tree (0: one a rank; "
-                 "with --deterministic 8 or more, or one a --micro-batch)")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--steps", options.steps, whole_number,
+             "optimizer updates from the first to the last");
+  add_number(app, "--batch", options.batch, count, "sequences per step, over all ranks");
+  add_number(app, "--micro-batch", options.micro_batch, whole_number,
+             "sequences per forward pass, never divided between ranks (0: all of a chunk)");
+  add_number(app, "--accumulation-chunks", options.leaves, whole_number,
+             "equal parts of a batch whose gradients are added up as a tree (0: one a rank; "
+             "with --deterministic 8 or more, or one a --micro-batch)");
   app.add_option("--leaves", options.leaves)->check(whole_number)->group("");  // its old name
   app.add_flag("--deterministic", options.deterministic,
                "same bits at any number of ranks (otherwise: at the same number)");
-  app.add_option("--lr", options.learning_rate.peak, "highest learning rate")
-      ->check(amount)
-      ->capture_default_str();
-  app.add_option("--warmup", options.learning_rate.warmup_steps, "steps of linear warm-up")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--decay-steps", options.learning_rate.decay_steps,
-                 "steps of cosine decay after the warm-up, to a tenth (0: constant)")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--weight-decay", options.adamw.decay, "weight decay of matrices")
-      ->check(amount)
-      ->capture_default_str();
-  app.add_option("--clip", options.clip, "largest gradient norm (0: no clipping)")
-      ->check(amount)
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the weights and the data order")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--lr", options.learning_rate.peak, amount, "highest learning rate");
+  add_number(app, "--warmup", options.learning_rate.warmup_steps, whole_number,
+             "steps of linear warm-up");
+  add_number(app, "--decay-steps", options.learning_rate.decay_steps, whole_number,
+             "steps of cosine decay after the warm-up, to a tenth (0: constant)");
+  add_number(app, "--weight-decay", options.adamw.decay, amount, "weight decay of matrices");
+  add_number(app, "--clip", options.clip, amount, "largest gradient norm (0: no clipping)");
+  add_number(app, "--seed", options.seed, whole_number, "of the weights and the data order");
   const std::map<std::string, CommunicatorKind> kinds{{"auto", CommunicatorKind::automatic},
                                                       {"mpi", CommunicatorKind::mpi},
                                                       {"muster", CommunicatorKind::muster}};
@@ -175,13 +151,10 @@ void add_training_options(CLI::App& app, TrainOptions& options) {
                  "with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT), or auto")
       ->transform(CLI::CheckedTransformer(kinds, CLI::ignore_case))
       ->default_str("auto");
-  app.add_option("--peer-timeout", options.peer_timeout_s,
-                 "seconds to wait for the other ranks before giving up (0: for ever)")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1000000000}))
-      ->capture_default_str();
-  app.add_option("--threads", options.threads, "OpenMP threads per rank")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_number(app, "--peer-timeout", options.peer_timeout_s,
+             CLI::Range(std::uint64_t{0}, std::uint64_t{1000000000}),
+             "seconds to wait for the other ranks before giving up (0: for ever)");
+  add_number(app, "--threads", options.threads, CLI::Range(1, 1024), "OpenMP threads per rank");
 }
 
 void add_sharing_options(CLI::App& app, TrainOptions& options) {
@@ -194,22 +167,16 @@ void add_sharing_options(CLI::App& app, TrainOptions& options) {
                  "gradients, 3 and weights; results are the same")
       ->transform(CLI::CheckedTransformer(stages))
       ->default_str("1");
-  app.add_option("--bucket-bytes", options.buckets.least_bytes,
-                 "of gradients or weights, below which neighbours are sent together")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--bucket-limit-bytes", options.buckets.most_bytes, "of one transfer")
-      ->check(count)
-      ->capture_default_str();
+  add_number(app, "--bucket-bytes", options.buckets.least_bytes, whole_number,
+             "of gradients or weights, below which neighbours are sent together");
+  add_number(app, "--bucket-limit-bytes", options.buckets.most_bytes, count, "of one transfer");
 }
 
 void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "where checkpoints go (MUSTER_CHECKPOINT_DIR wins; neither: no checkpoints)");
-  app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "steps between checkpoints (0: only at the end)")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--checkpoint-every", options.checkpoint_every, whole_number,
+             "steps between checkpoints (0: only at the end)");
   const std::map<std::string, SaveMode> modes{{"auto", SaveMode::automatic},
                                               {"background", SaveMode::background},
                                               {"blocking", SaveMode::blocking}};
@@ -229,9 +196,8 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
          "checkpoint measures")
       ->check(CLI::IsMember({"auto", "buffered", "threads", "io_uring"}))
       ->default_str("auto");
-  app.add_option("--keep", options.keep, "checkpoints that stay")
-      ->check(CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}))
-      ->capture_default_str();
+  add_number(app, "--keep", options.keep, CLI::Range(std::uint64_t{2}, std::uint64_t{1000000}),
+             "checkpoints that stay");
   app.add_option("--resume", options.resume,
                  "auto (newest in the checkpoint directory), certified (newest that proved "
                  "itself), none, or a path; "
@@ -239,24 +205,19 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
 }
 
 void add_guard_options(CLI::App& app, TrainOptions& options) {
-  app.add_option("--replica-check-every", options.replica_check_every,
-                 "steps between two comparisons of the ranks' weights (0: never)")
-      ->check(whole_number)
-      ->capture_default_str();
-  app.add_option("--divergence-steps", options.most_far_above,
-                 "steps in a row with a loss far above the best after which the run ends as "
-                 "diverged (0: never)")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--replica-check-every", options.replica_check_every, whole_number,
+             "steps between two comparisons of the ranks' weights (0: never)");
+  add_number(app, "--divergence-steps", options.most_far_above, whole_number,
+             "steps in a row with a loss far above the best after which the run ends as "
+             "diverged (0: never)");
 }
 
 void add_trial_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--fail-at-step", options.fail_at_step,
                  "SIGKILL a rank before this step, in attempt 0 only")
       ->check(whole_number);
-  app.add_option("--fail-rank", options.fail_rank, "the rank that dies, or holds the flipped bit")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--fail-rank", options.fail_rank, whole_number,
+             "the rank that dies, or holds the flipped bit");
   app.add_option("--flip-at-step", options.flip_at_step,
                  "flip a bit on that rank before this step, in attempt 0 only")
       ->check(whole_number);
@@ -264,9 +225,7 @@ void add_trial_options(CLI::App& app, TrainOptions& options) {
   app.add_option("--flip-in", options.flip_gradient, "weight or gradient")
       ->transform(CLI::CheckedTransformer(places))
       ->default_str("weight");
-  app.add_option("--step-delay-ms", options.step_delay_ms, "wait after every step")
-      ->check(whole_number)
-      ->capture_default_str();
+  add_number(app, "--step-delay-ms", options.step_delay_ms, whole_number, "wait after every step");
 }
 
 std::string decimal(double value) {

@@ -9,7 +9,6 @@
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/guard.h"
-#include "runtime/train/step/loss_window.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 

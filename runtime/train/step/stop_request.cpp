@@ -1,13 +1,15 @@
 #include "runtime/train/step/stop_request.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 
-namespace muster {
+#include "runtime/protocol/lease.h"
 
+namespace muster {
 namespace {
 
 sigset_t only_sigterm() {
@@ -15,6 +17,14 @@ sigset_t only_sigterm() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   return signals;
+}
+
+// Between waking up after a standstill and the next write there is a step, or part of one.
+constexpr std::chrono::milliseconds lease_look_pause{50};
+
+std::optional<Lease>& held_lease() {
+  static std::optional<Lease> lease;
+  return lease;
 }
 
 }  // namespace
@@ -55,6 +65,34 @@ void sleep_unless_stopped(std::chrono::milliseconds duration) {
     if (left <= left.zero()) return;
     std::this_thread::sleep_for(std::min<Clock::duration>(left, slice));
   }
+}
+
+bool hold_lease(const std::string& path) {
+  held_lease() = Lease::open(path);
+  return held_lease().has_value();
+}
+
+bool lease_is_over() {
+  return held_lease() && boot_time() > held_lease()->until();
+}
+
+EndWithLease::EndWithLease()
+    : watcher_([this] {
+        std::unique_lock lock(mutex_);
+        while (!ended_.wait_for(lock, lease_look_pause, [this] { return over_; })) {
+          if (!lease_is_over()) continue;
+          std::fprintf(stderr, "muster-train: %s\n", lease_complaint);
+          std::_Exit(exit_after_sigterm);
+        }
+      }) {}
+
+EndWithLease::~EndWithLease() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  ended_.notify_all();
+  watcher_.join();
 }
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/checkpoint/flat_space.h"
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/communicator/communicator.h"
 
 namespace muster {
@@ -22,14 +22,8 @@ enum class ZeroStage {
   weights,    // 3: and the weights, gathered layer by layer
 };
 
-struct TrainingProgress {
+struct TrainingProgress : LossHistory {
   std::uint64_t step = 0;  // finished updates
-  double loss_ema = 0;     // 0.98 of the old value + 0.02 of the loss; the first loss at step 1
-  std::uint64_t skipped_in_a_row = 0;  // steps without an update, because of a non-finite gradient
-  // Lowest median of 20 losses in a row, before that the first one; 0: not known.
-  double best_loss = 0;
-  std::uint64_t best_step = 0;
-  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it (divergence.h)
 };
 
 struct TrainingState : TrainingProgress {

@@ -21,6 +21,7 @@
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
 #include "tests/skip.h"
+#include "tests/runtime/layer/reference.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -6,7 +6,9 @@
 
 #include "runtime/layer/gemm.h"
 #include "tests/catch.h"
+#include "tests/runtime/layer/reference.h"
 #include "tests/runtime/random_values.h"
+#include "tests/runtime/whole_gpt.h"
 #include "tests/skip.h"
 
 using namespace muster;
@@ -103,7 +105,7 @@ TEST_CASE("the model's loss and gradient agree with central differences of the f
   std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
   const auto tokens = random_tokens(3 * 9, 2, 37);
   std::vector<float> gradient(space.numel, 0.0f);
-  Gpt model(shape, 3);
+  WholeGpt model(shape, 3);
   model.use(weights);
   const double loss = model.accumulate(tokens, gradient);
   auto wide = widen(weights);
@@ -133,7 +135,7 @@ TEST_CASE("gradients of micro-batches add up, and the same input gives the same 
   std::vector<float> weights(space.numel);
   initialize_gpt(small, space, 1, weights);
   const auto tokens = random_tokens(2 * 9, 3);
-  Gpt model(small, 2);
+  WholeGpt model(small, 2);
   model.use(weights);
   std::vector<float> once(space.numel, 0.0f), again(space.numel, 0.0f), twice(space.numel, 0.0f);
   const double loss = model.accumulate(tokens, once);
@@ -151,7 +153,7 @@ TEST_CASE("a fresh gradient may hold anything before") {
   const FlatSpace space = gpt_flat_space(shape);
   const std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
   const auto tokens = random_tokens(2 * 9, 3, 37);
-  Gpt model(shape, 2);
+  WholeGpt model(shape, 2);
   model.use(weights);
   std::vector<float> added(space.numel, 0.0f), fresh(space.numel, 7.0f);
   CHECK(model.accumulate(tokens, added) == model.accumulate(tokens, fresh, true));
@@ -170,7 +172,7 @@ TEST_CASE("computing layers again in backward changes no bit") {
   const std::vector<float> weights = narrow(normal_values(space.numel, 1, 0.3));
   const auto tokens = random_tokens(2 * 9, 3);
   std::vector<float> kept(space.numel, 0.0f), again(space.numel, 0.0f);
-  Gpt keeps(small, 2, {precision, false}), recomputes(small, 2, {precision, true});
+  WholeGpt keeps(small, 2, {precision, false}), recomputes(small, 2, {precision, true});
   keeps.use(weights);
   recomputes.use(weights);
   CHECK(keeps.accumulate(tokens, kept) == recomputes.accumulate(tokens, again));
@@ -188,7 +190,7 @@ TEST_CASE("bf16 products keep the gradient of the fp32 model to two percent") {
   initialize_gpt(shape, space, 1, weights);
   const auto tokens = random_tokens(4 * 33, 3);
   std::vector<float> exact(space.numel, 0.0f), rounded(space.numel, 0.0f);
-  Gpt fp32(shape, 4), bf16(shape, 4, {Precision::bf16, false});
+  WholeGpt fp32(shape, 4), bf16(shape, 4, {Precision::bf16, false});
   fp32.use(weights);
   bf16.use(weights);
   const double loss = fp32.accumulate(tokens, exact);

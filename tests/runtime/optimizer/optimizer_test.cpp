@@ -5,6 +5,7 @@
 #include "runtime/optimizer/adamw.h"
 #include "tests/catch.h"
 #include "tests/runtime/random_values.h"
+#include "tests/runtime/layer/reference.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -12,10 +12,10 @@
 #include "runtime/zero/bucket.h"
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/rank_blocks.h"
-#include "runtime/zero/traced_blocks.h"
 #include "runtime/zero/weight_memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
+#include "tests/runtime/whole_gpt.h"
 
 using namespace muster;
 using namespace muster::test;

@@ -9,7 +9,7 @@
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/restore/restore.h"
 #include "runtime/train/restore/resume_offer.h"
-#include "runtime/train/save/shard_transfer.h"
+#include "runtime/train/save/save.h"
 #include "runtime/train/step/batch_plan.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"

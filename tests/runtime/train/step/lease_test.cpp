@@ -1,10 +1,10 @@
 // What a rank does when its lease is over.
-#include "runtime/train/step/lease_watch.h"
+#include "runtime/train/step/stop_request.h"
 
 #include <chrono>
 
 #include "runtime/protocol/lease.h"
-#include "runtime/train/save/parts.h"
+#include "runtime/train/save/save.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 
