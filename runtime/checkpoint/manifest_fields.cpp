@@ -1,10 +1,10 @@
 #include "runtime/checkpoint/manifest_fields.h"
 
 #include <charconv>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/printed.h"
 
 namespace muster::fields {
 namespace {
@@ -79,15 +79,11 @@ bool truth(const Json& object, const char* key) {
 }
 
 std::string hex64(std::uint64_t value) {
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(value));
-  return digits;
+  return printed("%016llx", static_cast<unsigned long long>(value));
 }
 
 std::string hex32(std::uint32_t value) {
-  char digits[9];
-  std::snprintf(digits, sizeof digits, "%08x", value);
-  return digits;
+  return printed("%08x", value);
 }
 
 std::uint64_t read_hex64(const Json& object, const char* key) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/protocol/printed.h"
+
 namespace muster {
 
 namespace {
@@ -77,9 +79,7 @@ double median(std::vector<double> values) {
 
 // As a line that a program reads. The text is another rank's.
 std::string figure_text(double seconds, bool is_right) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.9g %d", seconds, is_right ? 1 : 0);
-  return text;
+  return printed("%.9g %d", seconds, is_right ? 1 : 0);
 }
 
 AllreduceTime of_all_ranks(Communicator& ranks, double seconds, bool is_right) {

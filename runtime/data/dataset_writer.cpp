@@ -1,9 +1,9 @@
 #include "runtime/data/dataset_writer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
@@ -12,9 +12,7 @@ namespace {
 constexpr std::uint64_t narrow_vocabulary = 65536;
 
 std::string shard_name(std::size_t number) {
-  char name[40];
-  std::snprintf(name, sizeof name, "tokens-%06zu.bin", number);
-  return name;
+  return printed("tokens-%06zu.bin", number);
 }
 
 }  // namespace

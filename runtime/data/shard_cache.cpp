@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/printed.h"
 
 namespace muster {
 namespace {
@@ -61,19 +62,16 @@ std::string key_of(const DatasetShard& shard) {
   alone.shards = {shard};
   const auto* bytes = reinterpret_cast<const char*>(shard.chunk_crc32c.data());
   const std::uint64_t hash = fnv1a64({bytes, shard.chunk_crc32c.size() * 4});
-  char name[64];
-  std::snprintf(name, sizeof name, "%016llx%08x-%llu", static_cast<unsigned long long>(hash),
-                dataset_identity(alone), static_cast<unsigned long long>(shard.layout.file_bytes));
-  return name;
+  return printed("%016llx%08x-%llu", static_cast<unsigned long long>(hash), dataset_identity(alone),
+                 static_cast<unsigned long long>(shard.layout.file_bytes));
 }
 
 // The lock file of a copy says which file was found good, and when.
 void write_stamp(int lock, std::uint64_t inode) {
-  char text[64];
-  const int bytes =
-      std::snprintf(text, sizeof text, "%020llu %020llu\n", static_cast<unsigned long long>(inode),
-                    static_cast<unsigned long long>(now_ns()));
-  if (::pwrite(lock, text, static_cast<std::size_t>(bytes), 0) != bytes) return;  // verified again
+  const std::string text = printed("%020llu %020llu\n", static_cast<unsigned long long>(inode),
+                                   static_cast<unsigned long long>(now_ns()));
+  // Where it cannot, the copy is verified again.
+  (void)!::pwrite(lock, text.data(), text.size(), 0);
 }
 
 bool is_stamped(int lock, std::uint64_t inode, std::uint64_t since_ns) {

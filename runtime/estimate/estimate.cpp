@@ -1,11 +1,10 @@
 #include "runtime/estimate/estimate.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "runtime/protocol/printed.h"
 #include "runtime/train/step/batch_plan.h"
 #include "scheduler/text/text.h"
 
@@ -42,18 +41,9 @@ constexpr NamedShape shapes[] = {
     {"2t", 160, 32768, 128, megatron_vocabulary},
 };
 
-[[gnu::format(printf, 1, 2)]] std::string text_of(const char* format, ...) {
-  char text[400];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return text;
-}
-
 std::string in_gib(std::uint64_t bytes) {
   const double number = static_cast<double>(bytes) / gib;
-  return text_of(number < 10 ? "%.3f" : "%.1f", number);
+  return printed(number < 10 ? "%.3f" : "%.1f", number);
 }
 
 int number_of(ZeroStage stage) {
@@ -67,7 +57,7 @@ std::uint64_t nodes_of(const RankLayout& layout) {
 std::string heading(const EstimateQuestion& question) {
   const GptShape& shape = question.options.shape;
   std::string text = question.model.empty() ? "model" : question.model;
-  text += text_of(": %zu layers of %zu, %zu heads, context %zu, vocabulary %zu: %.4g parameters\n",
+  text += printed(": %zu layers of %zu, %zu heads, context %zu, vocabulary %zu: %.4g parameters\n",
                   shape.layers, shape.width, shape.heads, shape.context, shape.vocabulary,
                   static_cast<double>(parameter_count(shape)));
   const RankLayout& layout = question.layout;
@@ -77,7 +67,7 @@ std::string heading(const EstimateQuestion& question) {
   const bool is_gpu = layout.kind == RankKind::gpu;
   const bool rounds = is_gpu || question.options.model.precision == Precision::bf16;
   const BatchPlan plan = make_batch_plan(question.options, layout.ranks);
-  text += text_of(
+  text += printed(
       "%zu ranks on %llu%s, %llu sequences per forward pass, %llu per step, at most %llu of them "
       "on a rank, %s\n",
       layout.ranks, static_cast<unsigned long long>(nodes_of(layout)), where.c_str(),
@@ -142,7 +132,7 @@ std::string verdict(const Estimate& estimate) {
                                    : "the cheapest changes that make it fit:\n";
   for (const FittingChange& change : estimate.changes) {
     text += "  " + change.what + ": " + in_gib(device_bytes(change.memory, question.layout.kind)) +
-            " GiB" + text_of(", %.2f x the time of ranks per token\n", change.cost);
+            " GiB" + printed(", %.2f x the time of ranks per token\n", change.cost);
   }
   return text;
 }
@@ -152,14 +142,14 @@ std::string time_text(const Estimate& estimate) {
   const RankRates& rates = estimate.question.rates;
   std::string text;
   if (rates.link_bytes_per_s > 0 && estimate.question.layout.ranks > 1) {
-    text += text_of("communication: %.4g GB per rank and step at %.4g GB/s: %.4g s\n",
+    text += printed("communication: %.4g GB per rank and step at %.4g GB/s: %.4g s\n",
                     time.bytes / 1e9, rates.link_bytes_per_s / 1e9, time.communication_s);
   }
   if (rates.peak_flops <= 0) {
     return text + "step time: not known without a peak: give --peak-tflops, or a --sku with GPUs\n";
   }
   const bool recomputes = estimate.question.options.model.recompute;
-  text += text_of(
+  text += printed(
       "compute: %.4g TFLOP per rank and step%s at %.0f %% (assumed) of %.4g TFLOP/s: "
       "%.4g s\n",
       time.flops / 1e12, recomputes ? ", recomputation included," : "", rates.share_of_peak * 100,
@@ -169,11 +159,11 @@ std::string time_text(const Estimate& estimate) {
   const auto line = [&](const char* how, double seconds) {
     const double rate = time.tokens / seconds;
     const Utilisation use = utilisation_of(flops, rate, rates.peak_flops * n, recomputes);
-    text += text_of(
+    text += printed(
         "step, %s: %.4g s, %.4g tok/s, %.4g TFLOP/s per rank, MFU %.1f %% (A) %.1f %% "
         "(B)",
         how, seconds, rate, time.flops / seconds / 1e12, use.mfu_a * 100, use.mfu_b * 100);
-    text += use.hfu ? text_of(", HFU %.1f %%\n", *use.hfu * 100) : "\n";
+    text += use.hfu ? printed(", HFU %.1f %%\n", *use.hfu * 100) : "\n";
   };
   line("communication hidden", time.hidden_s());
   line("nothing hidden", time.exposed_s());

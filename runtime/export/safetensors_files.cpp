@@ -1,11 +1,11 @@
 #include "runtime/export/safetensors_files.h"
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "runtime/checkpoint/shard.h"
 #include "runtime/export/export.h"
 #include "runtime/layer/layer_norm.h"
+#include "runtime/protocol/printed.h"
 
 namespace muster {
 namespace {
@@ -24,9 +24,7 @@ std::string exported_name(const FlatParameter& tensor) {
 
 std::string shard_file(std::size_t index, std::size_t count) {
   if (count == 1) return "model.safetensors";
-  char name[64];
-  std::snprintf(name, sizeof name, "model-%05zu-of-%05zu.safetensors", index + 1, count);
-  return name;
+  return printed("model-%05zu-of-%05zu.safetensors", index + 1, count);
 }
 
 std::vector<WeightsShard> split(const ExportedModel& model, std::uint64_t shard_bytes) {

@@ -1,17 +1,15 @@
 #include "runtime/protocol/checkpoint_layout.h"
 
 #include <charconv>
-#include <cstdio>
 
 #include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/printed.h"
 
 namespace muster {
 namespace {
 
 std::string seal_for(std::string_view covered) {
-  char seal[checkpoint_seal_bytes + 1];
-  std::snprintf(seal, sizeof seal, ",\"crc32c\":\"%08x\"}\n", crc32c(covered));
-  return seal;
+  return printed(",\"crc32c\":\"%08x\"}\n", crc32c(covered));
 }
 
 std::optional<std::uint64_t> parse_digits(std::string_view digits) {
@@ -25,16 +23,12 @@ std::optional<std::uint64_t> parse_digits(std::string_view digits) {
 }  // namespace
 
 std::string kept_tokenizer_name(std::uint32_t data_crc32c) {
-  char text[40];
-  std::snprintf(text, sizeof text, "tokenizer-%08x.json", data_crc32c);
-  return text;
+  return printed("tokenizer-%08x.json", data_crc32c);
 }
 
 std::string checkpoint_directory_name(const CheckpointName& name) {
-  char text[64];
-  std::snprintf(text, sizeof text, "s%09llu-g%llu", static_cast<unsigned long long>(name.step),
-                static_cast<unsigned long long>(name.generation));
-  return text;
+  return printed("s%09llu-g%llu", static_cast<unsigned long long>(name.step),
+                 static_cast<unsigned long long>(name.generation));
 }
 
 std::optional<CheckpointName> parse_checkpoint_directory_name(std::string_view text) {
@@ -49,9 +43,7 @@ std::optional<CheckpointName> parse_checkpoint_directory_name(std::string_view t
 }
 
 std::string checkpoint_shard_name(std::size_t rank, std::size_t ranks) {
-  char text[80];
-  std::snprintf(text, sizeof text, "shard-%05zu-of-%05zu.safetensors", rank, ranks);
-  return text;
+  return printed("shard-%05zu-of-%05zu.safetensors", rank, ranks);
 }
 
 std::string seal_json(std::string object) {

@@ -1,10 +1,11 @@
 #include "runtime/report/trace_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+
+#include "runtime/protocol/printed.h"
 
 namespace muster {
 namespace {
@@ -35,10 +36,8 @@ constexpr KindText kinds[] = {
 static_assert(std::size(kinds) == static_cast<std::size_t>(SpanKind::checkpoint) + 1);
 
 std::string microseconds(std::int64_t ns) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%lld.%03lld", static_cast<long long>(ns / 1000),
-                static_cast<long long>(ns % 1000));
-  return text;
+  return printed("%lld.%03lld", static_cast<long long>(ns / 1000),
+                 static_cast<long long>(ns % 1000));
 }
 
 std::string name_event(const char* what, std::size_t rank, const nlohmann::json& value) {

@@ -16,6 +16,7 @@
 
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/token_verify.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
@@ -32,10 +33,8 @@ using Clock = std::chrono::steady_clock;
 
 std::string rate(std::uint64_t bytes, Clock::time_point begin) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  char text[80];
-  std::snprintf(text, sizeof text, "%.1f MB in %.1f s, %.1f MB/s", static_cast<double>(bytes) / 1e6,
-                seconds, static_cast<double>(bytes) / 1e6 / seconds);
-  return text;
+  return printed("%.1f MB in %.1f s, %.1f MB/s", static_cast<double>(bytes) / 1e6, seconds,
+                 static_cast<double>(bytes) / 1e6 / seconds);
 }
 
 // The blocks of all files, round by round: `work` is called for the blocks of a round in several

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
@@ -16,6 +17,7 @@
 #include "runtime/layer/gemm.h"
 #include "runtime/memory/bf16.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/agreed_options.h"
@@ -119,9 +121,8 @@ class Run {
       at = end + 1;
     }
     if (restored_) {
-      char seconds[40];
-      std::snprintf(seconds, sizeof seconds, ", read in %.3f s", restore_s_);
-      say("resumed from " + restored_->path + " at step " + std::to_string(state_.step) + seconds);
+      say("resumed from " + restored_->path + " at step " + std::to_string(state_.step) +
+          printed(", read in %.3f s", restore_s_));
     }
     if (heartbeat_.failed())
       say("warning: MUSTER_HEARTBEAT: cannot write " + variables_.heartbeat_path);
@@ -325,10 +326,8 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 
 PeakRate run_peak(const TrainOptions& options, Communicator& ranks) {
   PeakRate peak = own_peak(options);
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", peak.flops);
-  peak.flops = 0;
-  for (const std::string& other : ranks.gather_texts(text)) {
+  const std::string mine = printed("%.17g", std::exchange(peak.flops, 0));
+  for (const std::string& other : ranks.gather_texts(mine)) {
     peak.flops += std::strtod(other.c_str(), nullptr);
   }
   return peak;

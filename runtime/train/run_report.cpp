@@ -2,15 +2,22 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
-#include "runtime/protocol/metrics.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {
+
+std::string number(double value) {
+  if (!std::isfinite(value)) return "null";
+  return printed("%.9g", value);
+}
 
 double wall_time_s() {
   using namespace std::chrono;
@@ -18,9 +25,7 @@ double wall_time_s() {
 }
 
 std::string percent(double share) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.1f %%", share * 100);
-  return text;
+  return printed("%.1f %%", share * 100);
 }
 
 // A line that a killed run left half written is ended, so that the next one stands alone.
@@ -34,6 +39,22 @@ std::ofstream open_metrics(const std::string& path) {
 }
 
 }  // namespace
+
+std::string format_metrics_line(const MetricsLine& line) {
+  return "{\"step\":" + std::to_string(line.step) +
+         ",\"total_steps\":" + std::to_string(line.total_steps) + ",\"loss\":" + number(line.loss) +
+         ",\"lr\":" + number(line.lr) + ",\"grad_norm\":" + number(line.grad_norm) +
+         ",\"tokens\":" + std::to_string(line.tokens) +
+         ",\"tokens_per_s\":" + number(line.tokens_per_s) + ",\"step_ms\":" + number(line.step_ms) +
+         ",\"compute_ms\":" + number(line.compute_ms) +
+         ",\"data_wait_ms\":" + number(line.data_wait_ms) +
+         ",\"exchange_ms\":" + number(line.exchange_ms) +
+         ",\"checkpoint_ms\":" + number(line.checkpoint_ms) + ",\"tflops\":" + number(line.tflops) +
+         ",\"mfu_a\":" + number(line.mfu_a) + ",\"mfu_b\":" + number(line.mfu_b) +
+         ",\"hfu\":" + number(line.hfu.value_or(std::numeric_limits<double>::quiet_NaN())) +
+         ",\"peak_tflops\":" + number(line.peak_tflops) + ",\"peak_origin\":\"" + line.peak_origin +
+         "\"}\n";
+}
 
 RunReport::RunReport(const TrainOptions& options, const RankVariables& variables,
                      const std::string& host, std::uint64_t first_step, PeakRate peak)
@@ -87,11 +108,8 @@ void RunReport::step_done(std::uint64_t step, const StepOutcome& outcome, double
   const double rate = split.total_s > 0 ? tokens_in(steps) / split.total_s : 0;
   last_line_step_ = step;
 
-  char line[200];
-  std::snprintf(line, sizeof line, "step %llu/%llu loss %.4f lr %.1e %.0f tok/s",
-                static_cast<unsigned long long>(step),
-                static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate);
-  say(line);
+  say(printed("step %llu/%llu loss %.4f lr %.1e %.0f tok/s", static_cast<unsigned long long>(step),
+              static_cast<unsigned long long>(options_.steps), outcome.loss, outcome.lr, rate));
   const double each = 1 / static_cast<double>(steps);
   write_metrics(step, outcome,
                 {split.total_s * each, split.communication_wait_s * each, split.data_wait_s * each,
@@ -147,15 +165,12 @@ void RunReport::end(double checkpoint_s) {
   if (last_step_ == first_step_ || whole_.total_s <= 0) return;
   const double rate = tokens_in(last_step_ - first_step_) / whole_.total_s;
   const Utilisation use = utilisation_of(flops_, rate, peak_.flops, options_.model.recompute);
-  char numbers[200];
-  std::snprintf(numbers, sizeof numbers, "%llu steps in %.1f s: %.0f tok/s, %.4g TFLOP/s",
-                static_cast<unsigned long long>(last_step_ - first_step_), whole_.total_s, rate,
-                use.tflops);
-  std::string line = numbers;
+  std::string line = printed("%llu steps in %.1f s: %.0f tok/s, %.4g TFLOP/s",
+                             static_cast<unsigned long long>(last_step_ - first_step_),
+                             whole_.total_s, rate, use.tflops);
   line += ", MFU " + percent(use.mfu_a) + " (A) " + percent(use.mfu_b) + " (B)";
   if (use.hfu) line += ", HFU " + percent(*use.hfu);
-  std::snprintf(numbers, sizeof numbers, " of a peak of %.4g TFLOP/s, ", peak_.flops / 1e12);
-  say(line + numbers + peak_.origin);
+  say(line + printed(" of a peak of %.4g TFLOP/s, ", peak_.flops / 1e12) + peak_.origin);
   const auto part = [&](double seconds) { return percent(seconds / whole_.total_s); };
   say("time on rank 0: compute " + part(whole_.compute_s()) + ", communication wait " +
       part(whole_.communication_wait_s) + ", data wait " + part(whole_.data_wait_s) +

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm.h"
 #include "runtime/protocol/heartbeat.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/agreed_options.h"
 #include "runtime/train/elastic/checkpoints.h"
@@ -414,10 +414,8 @@ class ElasticRun {
   void tell_pause() {
     if (!last_step_) return;
     const std::chrono::duration<double, std::milli> pause = Clock::now() - *last_step_;
-    char line[80];
-    std::snprintf(line, sizeof line, "step %llu after a pause of %.0f ms",
-                  static_cast<unsigned long long>(state_.step), pause.count());
-    say(line);
+    say(printed("step %llu after a pause of %.0f ms", static_cast<unsigned long long>(state_.step),
+                pause.count()));
   }
 
   int finish(Communicator& ranks) {

@@ -1,11 +1,11 @@
 #include "runtime/train/save/checkpoints.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save/memory.h"
 
@@ -13,10 +13,9 @@ namespace muster {
 namespace {
 
 std::string tale_of(const SaveOutcome& outcome, double gigabytes) {
-  char text[120];
-  std::snprintf(text, sizeof text, ", %.3f GB, copied after %.3f s, durable after %.3f s",
-                gigabytes, outcome.copied_s, outcome.durable_s);
-  return "checkpoint " + outcome.directory + text;
+  return "checkpoint " + outcome.directory +
+         printed(", %.3f GB, copied after %.3f s, durable after %.3f s", gigabytes,
+                 outcome.copied_s, outcome.durable_s);
 }
 
 // What became of it, for a person.

@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
+#include "runtime/protocol/printed.h"
 
 namespace muster {
 namespace {
@@ -30,13 +31,12 @@ std::optional<Divergence> judge(const TrainingProgress& at, const BadSteps& enou
                       before(at.step, at.skipped_in_a_row + 1)};
   }
   if (enough.far_above == 0 || at.far_above_in_a_row < enough.far_above) return std::nullopt;
-  char text[160];
-  std::snprintf(text, sizeof text,
-                "for %llu steps the loss has been far above the best of the run, %.4g after step "
-                "%llu: it is about %.4g",
-                static_cast<unsigned long long>(at.far_above_in_a_row), at.best_loss,
-                static_cast<unsigned long long>(at.best_step), at.loss_ema);
-  return Divergence{text, before(at.step, at.far_above_in_a_row + 1)};
+  const std::string what = printed(
+      "for %llu steps the loss has been far above the best of the run, %.4g after step "
+      "%llu: it is about %.4g",
+      static_cast<unsigned long long>(at.far_above_in_a_row), at.best_loss,
+      static_cast<unsigned long long>(at.best_step), at.loss_ema);
+  return Divergence{what, before(at.step, at.far_above_in_a_row + 1)};
 }
 
 // The newest from before it.

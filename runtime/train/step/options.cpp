@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <optional>
 
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
@@ -229,9 +229,7 @@ void add_trial_options(CLI::App& app, TrainOptions& options) {
 }
 
 std::string decimal(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
+  return printed("%.17g", value);
 }
 
 }  // namespace

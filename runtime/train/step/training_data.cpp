@@ -11,6 +11,7 @@
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
+#include "runtime/protocol/printed.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
@@ -51,11 +52,9 @@ Share own_share(const TokenDataset& dataset, const std::string& host, Communicat
 }
 
 std::string rate(std::uint64_t bytes, double seconds) {
-  char text[120];
-  std::snprintf(text, sizeof text, "verified %.2f GB of tokens in %.2f s (%.2f GB/s)",
-                static_cast<double>(bytes) / 1e9, seconds,
-                static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-9));
-  return text;
+  return printed("verified %.2f GB of tokens in %.2f s (%.2f GB/s)",
+                 static_cast<double>(bytes) / 1e9, seconds,
+                 static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-9));
 }
 
 // Reads the files of tokens once. Those without an index have no checksums before. Collective.

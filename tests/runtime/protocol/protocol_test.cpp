@@ -7,7 +7,6 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/protocol/keyed_hash.h"
-#include "runtime/protocol/metrics.h"
 #include "tests/runtime/folder.h"
 
 using namespace muster;
@@ -164,16 +163,4 @@ TEST_CASE("a keyed hash is HMAC-SHA256, and secrets are equal when every byte is
     CHECK_FALSE(equal_secrets("secret", other));
     CHECK_FALSE(equal_secrets(other, "secret"));
   }
-}
-
-TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {
-  const std::string line =
-      format_metrics_line({3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2,
-                           1.125, 0.5, 0.25, 0.125, 0.75, 0.375, 0.5, std::nullopt, 2, "given"});
-  CHECK(line ==
-        "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
-        "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2,"
-        "\"compute_ms\":1.125,\"data_wait_ms\":0.5,\"exchange_ms\":0.25,"
-        "\"checkpoint_ms\":0.125,\"tflops\":0.75,\"mfu_a\":0.375,\"mfu_b\":0.5,\"hfu\":null,"
-        "\"peak_tflops\":2,\"peak_origin\":\"given\"}\n");
 }

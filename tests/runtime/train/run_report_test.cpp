@@ -1,6 +1,7 @@
 // What a run tells about its rates and about where its time went.
 
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -131,4 +132,16 @@ TEST_CASE("the peak of a run is that of all its ranks, by what they compute with
     flops[ranks.rank()] = peak.origin == "given" ? peak.flops : 0;
   });
   CHECK(flops == std::vector<double>(3, 4.5e12));
+}
+
+TEST_CASE("a metrics line is one JSON object, with null for what is not a number") {
+  const std::string line =
+      format_metrics_line({3, 10, 1.5, 1e-3, std::numeric_limits<double>::infinity(), 96, 1000, 2,
+                           1.125, 0.5, 0.25, 0.125, 0.75, 0.375, 0.5, std::nullopt, 2, "given"});
+  CHECK(line ==
+        "{\"step\":3,\"total_steps\":10,\"loss\":1.5,\"lr\":0.001,\"grad_norm\":null,"
+        "\"tokens\":96,\"tokens_per_s\":1000,\"step_ms\":2,"
+        "\"compute_ms\":1.125,\"data_wait_ms\":0.5,\"exchange_ms\":0.25,"
+        "\"checkpoint_ms\":0.125,\"tflops\":0.75,\"mfu_a\":0.375,\"mfu_b\":0.5,\"hfu\":null,"
+        "\"peak_tflops\":2,\"peak_origin\":\"given\"}\n");
 }
