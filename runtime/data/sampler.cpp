@@ -1,6 +1,7 @@
 #include "runtime/data/sampler.h"
 
 #include <bit>
+#include <chrono>
 
 #include "runtime/memory/philox.h"
 
@@ -41,6 +42,72 @@ void Sampler::expect(std::uint64_t sample) const {
 
 void Sampler::copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const {
   source_.copy(window_of(sample) * context_, tokens);
+}
+
+Prefetch::Prefetch(const Sampler& sampler, std::uint64_t context, const StepSamples& samples)
+    : sampler_(sampler), window_(context + 1), samples_(samples) {
+  for (Buffer& buffer : buffers_) buffer.tokens.resize(samples.count * window_);
+  thread_ = std::thread([this] { serve(); });
+}
+
+Prefetch::~Prefetch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+// All reads are announced before the first one waits.
+void Prefetch::gather(std::uint64_t step, Buffer& buffer) const {
+  const std::uint64_t first = step * samples_.batch + samples_.first;
+  for (std::uint64_t i = 0; i < samples_.count; ++i) sampler_.expect(first + i);
+  for (std::uint64_t i = 0; i < samples_.count; ++i) {
+    sampler_.copy(first + i, std::span(buffer.tokens).subspan(i * window_, window_));
+  }
+}
+
+void Prefetch::serve() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ending_ || wanted_; });
+    if (ending_) return;
+    const std::uint64_t step = *wanted_;
+    Buffer& buffer = other_than_taken();
+    buffer.step.reset();
+    buffer.error = nullptr;
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      gather(step, buffer);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    buffer.error = error;
+    buffer.step = step;
+    if (wanted_ == step) wanted_.reset();
+    changed_.notify_all();
+  }
+}
+
+std::span<const std::uint32_t> Prefetch::take(std::uint64_t step) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  // A step that was not expected replaces the one that is being gathered.
+  if (other_than_taken().step != step) wanted_ = step;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !wanted_ && other_than_taken().step == step; });
+  waited_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  taken_ = 1 - taken_;
+  if (const std::exception_ptr error = buffers_[taken_].error) {
+    buffers_[taken_].step.reset();
+    std::rethrow_exception(error);
+  }
+  if (step + 1 < samples_.steps) wanted_ = step + 1;
+  changed_.notify_all();
+  return buffers_[taken_].tokens;
 }
 
 }  // namespace muster

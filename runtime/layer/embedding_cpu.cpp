@@ -1,5 +1,5 @@
 #include "runtime/layer/embedding.h"
-#include "runtime/memory/add.h"
+#include "runtime/memory/vector_loops.h"
 
 namespace muster {
 

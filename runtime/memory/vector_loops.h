@@ -70,4 +70,8 @@ inline float vector_exp(float x) {
   return series * std::bit_cast<float>((static_cast<std::int32_t>(n) + 127) << 23);
 }
 
+// Sums of two rows of floats, element by element.
+void add(const float* a, const float* b, std::size_t count, float* sum);
+void add_into(const float* a, std::size_t count, float* sum);  // sum += a
+
 }  // namespace muster

@@ -10,7 +10,6 @@
 #include "runtime/layer/layer_norm.h"
 #include "runtime/layer/linear.h"
 #include "runtime/layer/parallel.h"
-#include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"
 #include "runtime/model/gpt_parameters.h"
 

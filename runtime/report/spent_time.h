@@ -6,20 +6,6 @@
 
 namespace muster {
 
-class SpentTime {
- public:
-  explicit SpentTime(double& sum_s) : sum_s_(sum_s) {}
-  ~SpentTime() {
-    sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-  SpentTime(const SpentTime&) = delete;
-  SpentTime& operator=(const SpentTime&) = delete;
-
- private:
-  double& sum_s_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
-
 class Stopwatch {
  public:
   double seconds() const {
@@ -28,6 +14,18 @@ class Stopwatch {
 
  private:
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+class SpentTime {
+ public:
+  explicit SpentTime(double& sum_s) : sum_s_(sum_s) {}
+  ~SpentTime() { sum_s_ += watch_.seconds(); }
+  SpentTime(const SpentTime&) = delete;
+  SpentTime& operator=(const SpentTime&) = delete;
+
+ private:
+  double& sum_s_;
+  Stopwatch watch_;
 };
 
 // Where the time of steps went. The four parts add up to the whole: compute is what is none of the

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/report/trace_file.h"
+#include "runtime/report/trace.h"
 
 namespace muster {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/memory/add.h"
 #include "runtime/memory/vector_loops.h"
 #include "runtime/report/spent_time.h"
 

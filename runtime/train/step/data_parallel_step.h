@@ -24,14 +24,13 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/leaf_tree.h"
-#include "runtime/data/prefetch.h"
+#include "runtime/data/sampler.h"
 #include "runtime/model/gpt.h"
 #include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/guard.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 #include "runtime/zero/gradient_memory.h"
-#include "runtime/zero/gradient_reduction.h"
 #include "runtime/zero/rank_blocks.h"
 #include "runtime/zero/weight_memory.h"
 

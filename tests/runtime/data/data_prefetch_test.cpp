@@ -3,7 +3,7 @@
 #include <mutex>
 #include <thread>
 
-#include "runtime/data/prefetch.h"
+#include "runtime/data/sampler.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_dataset.h"
 

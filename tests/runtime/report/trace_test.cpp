@@ -1,7 +1,7 @@
 // What a trace holds, and how it stands in a file.
 #include <nlohmann/json.hpp>
 
-#include "runtime/report/trace_file.h"
+#include "runtime/report/trace.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/train/profile.h"
-#include "runtime/report/trace_file.h"
+#include "runtime/report/trace.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/report/trace_file.h"
+#include "runtime/report/trace.h"
 
 #include <algorithm>
 #include <iterator>

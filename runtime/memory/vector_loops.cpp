@@ -1,4 +1,3 @@
-#include "runtime/memory/add.h"
 
 #include "runtime/memory/vector_loops.h"
 
