@@ -115,11 +115,7 @@ class Run {
     for (const std::string& remark : sharing_remarks(options_, ranks_.size())) {
       say("warning: " + remark);
     }
-    for (std::size_t at = 0; at < remarks_.size();) {
-      const std::size_t end = remarks_.find('\n', at);
-      say("warning: " + remarks_.substr(at, end - at));
-      at = end + 1;
-    }
+    for (const std::string& remark : remarks_) say("warning: " + remark);
     if (restored_) {
       say("resumed from " + restored_->path + " at step " + std::to_string(state_.step) +
           printed(", read in %.3f s", restore_s_));
@@ -275,7 +271,7 @@ class Run {
   HeartbeatFile heartbeat_;
   std::optional<Restored> restored_;
   double restore_s_ = 0;
-  std::string remarks_;
+  std::vector<std::string> remarks_;
   std::optional<RunReport> report_;  // rank 0
   StepGuard guard_;
   std::optional<Checkpoints> checkpoints_;

@@ -50,27 +50,9 @@ constexpr auto leave_pause = std::chrono::milliseconds(300);
 
 // What is told of a step, as it goes from one rank to another.
 struct ToldStep {
-  double loss = 0;
-  double gradient_norm = 0;
-  double lr = 0;
-  bool skipped = false;
+  StepNumbers numbers;
   bool is_known = false;
 };
-
-ToldStep told_step(const std::optional<StepOutcome>& outcome) {
-  if (!outcome) return {};
-  return {outcome->loss, outcome->gradient_norm, outcome->lr, outcome->skipped, true};
-}
-
-std::optional<StepOutcome> outcome_of(const ToldStep& told) {
-  if (!told.is_known) return std::nullopt;
-  StepOutcome outcome;
-  outcome.loss = told.loss;
-  outcome.gradient_norm = told.gradient_norm;
-  outcome.lr = told.lr;
-  outcome.skipped = told.skipped;
-  return outcome;
-}
 
 // What all members must have alike for their gradients to belong together.
 std::string work_text(const TrainOptions& options, const TrainingData& data) {
@@ -143,16 +125,12 @@ class ElasticRun {
 
   // Every process for itself; who is behind the others gets their state when it joins them.
   void restore(Communicator& alone) {
-    std::string remarks;
+    std::vector<std::string> remarks;
     const auto restored = restore_checkpoint({options_, plan_, space_, data_.fingerprint},
                                              variables_, alone, state_, remarks);
     if (restored) {
       started_from_ = "resumed from " + restored->path;
-      for (std::size_t at = 0; at < remarks.size();) {
-        const std::size_t end = remarks.find('\n', at);
-        started_from_ += "\nwarning: " + remarks.substr(at, end - at);
-        at = end + 1;
-      }
+      for (const std::string& remark : remarks) started_from_ += "\nwarning: " + remark;
       news_.previous = std::filesystem::path(restored->path).filename().string();
       news_.lineage = restored->manifest.lineage;
       news_.from_generation = news_.known_generation = restored->manifest.generation;
@@ -274,10 +252,12 @@ class ElasticRun {
       ranks.broadcast(bytes_of(*plane), source);
     }
     // What its last step found, too: the line about it may be still to be written.
-    ToldStep told = told_step(last_outcome_);
+    ToldStep told;
+    if (last_outcome_) told = {*last_outcome_, true};
     ranks.broadcast({reinterpret_cast<char*>(&told), sizeof told}, source);
     state_ = std::move(newest);
-    last_outcome_ = outcome_of(told);
+    last_outcome_.reset();
+    if (told.is_known) static_cast<StepNumbers&>(last_outcome_.emplace()) = told.numbers;
   }
 
   // The first member tells; a new one goes on where the one before ended.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <variant>
 #include <vector>
 
@@ -76,7 +77,7 @@ struct Source {
 // Every rank looks; nothing is found only when there is nothing anywhere. A start from the
 // beginning in spite of checkpoints would put all of them off the lineage.
 std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
-                                  std::string& remarks) {
+                                  std::vector<std::string>& remarks) {
   std::vector<ResumeOffer> offers;
   for (const std::string& text :
        ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
@@ -85,7 +86,7 @@ std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
   const auto chosen = choose_offer(offers);
   const std::string complaint = complaint_of(offers);
   if (chosen) {
-    for (const std::string& one : passed_over(offers, chosen->name)) remarks += one + "\n";
+    std::ranges::move(passed_over(offers, chosen->name), std::back_inserter(remarks));
     const std::string path = wish.root + "/" + checkpoint_directory_name(chosen->name);
     return Source{chosen->rank, ranks.gather_texts(path)[chosen->rank]};
   }
@@ -118,10 +119,10 @@ Checked<std::string> look_at(const std::string& path) {
 }
 
 // A launcher names the one it found; what is newer beside it is told here.
-void tell_passed_over(const std::string& path, std::string& remarks) {
+void tell_passed_over(const std::string& path, std::vector<std::string>& remarks) {
   const auto chosen = parse_checkpoint_directory_name(fs::path(path).filename().string());
   const ResumeOffer beside = find_offer(root_of(path));
-  for (const std::string& one : passed_over({&beside, 1}, *chosen)) remarks += one + "\n";
+  std::ranges::move(passed_over({&beside, 1}, *chosen), std::back_inserter(remarks));
 }
 
 // The first rank that has it in order.
@@ -217,7 +218,8 @@ constexpr std::uint64_t broadcast_elements = 1 << 20;
 
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                                            const RankVariables& variables, Communicator& ranks,
-                                           TrainingState& state, std::string& remarks) {
+                                           TrainingState& state,
+                                           std::vector<std::string>& remarks) {
   const Wish wish = agreed_wish(target.options, variables, ranks);
   if (std::holds_alternative<NoResume>(wish)) return std::nullopt;
   while (true) {
@@ -238,7 +240,7 @@ std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
     if (this_one != nullptr || verdict != " (quarantined)") {
       throw StartError("cannot resume: " + complaint);
     }
-    remarks += complaint + "; an older checkpoint is tried\n";
+    remarks.push_back(complaint + "; an older checkpoint is tried");
   }
 }
 

@@ -40,16 +40,15 @@ struct RestoreTarget {
 // Fills `state` and returns the checkpoint, or nothing for a fresh start, where `state` may hold
 // parts of a checkpoint that turned out to be damaged. Throws StartError, on all
 // ranks alike, when the checkpoint asked for cannot be used; the sentence says why. Differences
-// that only change how training goes on (learning rate and the like) are returned in `remarks`, one
-// line each.
+// that only change how training goes on (learning rate and the like) are added to `remarks`.
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                                            const RankVariables& variables, Communicator& ranks,
-                                           TrainingState& state, std::string& remarks);
+                                           TrainingState& state, std::vector<std::string>& remarks);
 
 // The complaint about the first difference that forbids resuming, or nothing; others go to
 // `remarks`.
 std::string resume_conflict(const RestoreTarget& target, const Manifest& manifest,
-                            std::string& remarks);
+                            std::vector<std::string>& remarks);
 
 // Values of a checkpoint on every rank, whether or not every rank sees its files.
 //

@@ -119,7 +119,7 @@ std::string complaint_of(std::span<const ResumeOffer> offers) {
 }
 
 std::string resume_conflict(const RestoreTarget& target, const Manifest& manifest,
-                            std::string& remarks) {
+                            std::vector<std::string>& remarks) {
   const TrainState& train = manifest.train;
   for (const auto& [name, now] : result_options(target.options)) {
     const auto found = train.config.find(name);
@@ -128,7 +128,7 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
     const std::string difference =
         "--" + name + " is " + now + ", the checkpoint was made with " + then;
     if (decides_identity(name)) return difference;
-    remarks += difference + "; training continues with " + now + "\n";
+    remarks.push_back(difference + "; training continues with " + now);
   }
   if (layout_hash(manifest.flat) != layout_hash(target.space)) {
     return "the model of the checkpoint has other parameters";
@@ -143,7 +143,7 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
       return "--deterministic: " + difference + ": continue with --accumulation-chunks " +
              std::to_string(train.leaves) + " --micro-batch " + std::to_string(train.micro_batch);
     }
-    remarks += difference + "; sums are rounded otherwise than in the run before\n";
+    remarks.push_back(difference + "; sums are rounded otherwise than in the run before");
   }
   if (train.sampler.kind != target.data.kind ||
       train.sampler.data_bytes != target.data.data_bytes ||

@@ -36,11 +36,14 @@
 
 namespace muster {
 
-struct StepOutcome {
+struct StepNumbers {
   double loss = 0;           // mean nats per token
   double gradient_norm = 0;  // before clipping
   double lr = 0;
   bool skipped = false;
+};
+
+struct StepOutcome : StepNumbers {
   double data_wait_s = 0;          // this rank's, for the samples of this step
   double exchange_s = 0;           // this rank's, with the others and waiting for them
   bool stop = false;               // some rank was asked to stop; all ranks see the same
