@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/estimate/rank_memory.h"
-#include "runtime/estimate/sku_catalogue.h"
+#include "runtime/estimate/estimate.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
 

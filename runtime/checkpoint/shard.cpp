@@ -11,8 +11,6 @@
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 
-static_assert(std::endian::native == std::endian::little, "the length is little-endian");
-
 static_assert(std::endian::native == std::endian::little, "shards are little-endian");
 
 namespace muster {
@@ -53,21 +51,6 @@ std::span<const char> bytes_of(std::span<const float> values) {
 }
 
 }  // namespace
-
-Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
-                                 const ShardWriter& writer, const ElementRange& range,
-                                 const PlaneSpans& planes, WriteChoice& choice) {
-  auto write = ShardWrite::begin(directory, identity, writer, range, planes, choice);
-  if (!write) return write.fault();
-  return write.value().finish();
-}
-
-Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
-                                 const ShardWriter& writer, const ElementRange& range,
-                                 const PlaneSpans& planes) {
-  WriteChoice choice{WriteWay::buffered, ""};
-  return write_shard(directory, identity, writer, range, planes, choice);
-}
 
 std::string safetensors_header(std::string json, std::size_t alignment) {
   std::uint64_t length = 0;

@@ -21,8 +21,6 @@
 
 namespace muster {
 
-struct WriteChoice;
-
 // Who the shard belongs to; goes into the header's __metadata__.
 struct ShardIdentity {
   std::string run_id;
@@ -45,17 +43,6 @@ std::string shard_header(const ShardIdentity& identity, const ElementRange& rang
 // Whether `bytes`, all those before the data, are the header of such a shard. Unknown keys pass.
 Checked<NoValue> check_shard_header(std::string_view bytes, const ShardIdentity& identity,
                                     const ElementRange& range);
-
-// Writes the shard of `writer` into `directory` and returns its manifest entry. Vitals and
-// checksums are taken from the spans. Without a choice it goes through the page cache.
-Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
-                                 const ShardWriter& writer, const ElementRange& range,
-                                 const PlaneSpans& planes, WriteChoice& choice);
-Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
-                                 const ShardWriter& writer, const ElementRange& range,
-                                 const PlaneSpans& planes);
-
-// The frame around the JSON header of a safetensors file.
 
 // What stands before the data: the length of the header as u64 little-endian, then `json`, padded
 // with blanks so that the data begins at a multiple of `alignment` bytes.

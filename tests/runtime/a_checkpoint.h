@@ -16,6 +16,16 @@
 
 namespace muster::test {
 
+// A shard at once, through the page cache.
+inline Checked<ShardRecord> write_shard(const std::string& directory, const ShardIdentity& identity,
+                                        const ShardWriter& writer, const ElementRange& range,
+                                        const PlaneSpans& planes) {
+  WriteChoice choice{WriteWay::buffered, ""};
+  auto write = ShardWrite::begin(directory, identity, writer, range, planes, choice);
+  if (!write) return write.fault();
+  return write.value().finish();
+}
+
 using Planes = std::array<std::vector<float>, flat_planes>;
 
 inline FlatSpace a_flat_space() {

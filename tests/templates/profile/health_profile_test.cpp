@@ -7,7 +7,7 @@
 #include "health/learn/profile.h"
 #include "health/model/profile_floor.h"
 #include "health/verdict/check_rules.h"
-#include "runtime/estimate/sku_catalogue.h"
+#include "runtime/estimate/estimate.h"
 #include "scheduler/text/pattern.h"
 #include "templates/profile/shipped.h"
 #include "tests/catch.h"
