@@ -1,4 +1,4 @@
-// What a process holds of the kernel and gives back by itself: descriptors, and memory from mmap(2).
+// What a process holds of the kernel, and gives back by itself: descriptors, and memory of mmap(2).
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// Connections whose other end has proven that it is of the same attempt, and the patience with those
-// that have not.
+// Connections whose other end has proven that it is of the same attempt, and the patience with
+// those that have not.
 #pragma once
 
 #include <cstddef>

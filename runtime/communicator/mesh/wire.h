@@ -3,8 +3,8 @@
 // Two forms. A message is for joining and for news about ranks: u32 magic, u16 version, u16 kind,
 // u32 length, the fields of one struct below, and a seal of 16 bytes; numbers little-endian, a text
 // is u32 length and bytes. A frame opens the data that one rank sends to another in one operation:
-// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (introduction.h). Reading
-// trusts nothing: what is not well-formed is no message. Pure.
+// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (introduction.h).
+// Reading trusts nothing: what is not well-formed is no message. Pure.
 #pragma once
 
 #include <cstdint>
