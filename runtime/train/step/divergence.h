@@ -2,7 +2,7 @@
 //
 // Seen by losses or gradients that are not finite, several steps in a row, and by a loss that stays
 // far above the best of the run. The steps of a level that stays would become usual ones to
-// loss_window.h; the best does not move with them, and goes from run to run in the checkpoints.
+// LossWindow; the best does not move with them, and goes from run to run in the checkpoints.
 // A run that diverged ends with its own exit code and a sentence on stderr of every rank, which a
 // launcher reads: it names the checkpoint to go back to and what to change. Those that were saved
 // since are quarantined, so that no resume begins with one.

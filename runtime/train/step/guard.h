@@ -1,6 +1,6 @@
 // Doubt about the hardware: values that a computer got wrong without saying so.
 //
-// Two looks are taken. A step whose loss or gradient is not finite, or stands out (loss_window.h),
+// Two looks are taken. A step whose loss or gradient is not finite, or stands out (LossWindow),
 // is computed again from the same state: a rank whose gradient has other bits then computes
 // wrongly, for nothing else here is random; if all are the same, and so are the weights of the
 // ranks, it is the data or the settings, and training goes on. And every so many steps all ranks
