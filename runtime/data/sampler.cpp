@@ -36,14 +36,6 @@ std::uint64_t Sampler::window_of(std::uint64_t sample) const {
   return window;
 }
 
-void Sampler::expect(std::uint64_t sample) const {
-  source_.expect(window_of(sample) * context_, context_ + 1);
-}
-
-void Sampler::copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const {
-  source_.copy(window_of(sample) * context_, tokens);
-}
-
 Prefetch::Prefetch(const Sampler& sampler, std::uint64_t context, const StepSamples& samples)
     : sampler_(sampler), window_(context + 1), samples_(samples) {
   for (Buffer& buffer : buffers_) buffer.tokens.resize(samples.count * window_);

@@ -38,10 +38,14 @@ class Sampler {
   std::uint64_t window_of(std::uint64_t sample) const;
 
   // Tells the source that this sample is read soon.
-  void expect(std::uint64_t sample) const;
+  void expect(std::uint64_t sample) const {
+    source_.expect(window_of(sample) * context_, context_ + 1);
+  }
 
   // Copies the context + 1 tokens of the sample into `tokens`. Throws DataError.
-  void copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const;
+  void copy(std::uint64_t sample, std::span<std::uint32_t> tokens) const {
+    source_.copy(window_of(sample) * context_, tokens);
+  }
 
  private:
   std::uint64_t permute_once(std::uint64_t value, std::uint32_t epoch) const;

@@ -142,14 +142,6 @@ void ShardCache::wait_until_settled() {
   changed_.wait(lock, [this] { return is_settled_; });
 }
 
-void ShardCache::warn_once(const std::string& trouble) {
-  if (!std::exchange(warned_, true)) warn_("--data-cache: " + trouble);
-}
-
-std::string ShardCache::path_of(std::size_t shard, const char* kind) const {
-  return settings_.directory + "/" + keys_[shard] + kind;
-}
-
 void ShardCache::serve() {
   std::vector<std::size_t> open(dataset_.shards.size());
   std::iota(open.begin(), open.end(), std::size_t{0});

@@ -67,8 +67,12 @@ class ShardCache {
   Checked<NoValue> make_room(std::uint64_t bytes, bool& fits);
   Checked<NoValue> copy(const DatasetShard& shard, CheckpointFile& to);
   Checked<NoValue> verify(std::size_t shard);
-  std::string path_of(std::size_t shard, const char* kind) const;
-  void warn_once(const std::string& trouble);
+  std::string path_of(std::size_t shard, const char* kind) const {
+    return settings_.directory + "/" + keys_[shard] + kind;
+  }
+  void warn_once(const std::string& trouble) {
+    if (!std::exchange(warned_, true)) warn_("--data-cache: " + trouble);
+  }
 
   const TokenDataset dataset_;
   const ShardCacheSettings settings_;

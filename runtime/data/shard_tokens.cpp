@@ -91,10 +91,6 @@ Checked<std::unique_ptr<ShardTokens>> ShardTokens::open(const TokenDataset& data
   return line;
 }
 
-const MappedFile& ShardTokens::current(std::size_t shard) const {
-  return *shards_[shard]->current.load(std::memory_order_acquire);
-}
-
 ShardTokens::Part ShardTokens::part_at(std::uint64_t at, std::uint64_t count) const {
   const auto after = std::upper_bound(begins_.begin(), begins_.end(), at);
   const auto shard = static_cast<std::size_t>(after - begins_.begin() - 1);

@@ -87,7 +87,9 @@ class ShardTokens final : public TokenSource {
   };
 
   ShardTokens(std::uint64_t vocabulary, Warn warn);
-  const MappedFile& current(std::size_t shard) const;
+  const MappedFile& current(std::size_t shard) const {
+    return *shards_[shard]->current.load(std::memory_order_acquire);
+  }
   Part part_at(std::uint64_t at, std::uint64_t count) const;
   const MappedFile& loaded(const Part& part) const;
   void copy_part(const Part& part, std::span<std::uint32_t> tokens) const;

@@ -111,22 +111,6 @@ OnnxValue OnnxGraph::scalar(std::int64_t value) {
   return initializer("scalar", TensorProto::INT64, {}, bytes_of(std::vector{value}));
 }
 
-OnnxValue OnnxGraph::add(const OnnxValue& a, const OnnxValue& b) {
-  return result("Add", {a, b});
-}
-
-OnnxValue OnnxGraph::mul(const OnnxValue& a, const OnnxValue& b) {
-  return result("Mul", {a, b});
-}
-
-OnnxValue OnnxGraph::mat_mul(const OnnxValue& a, const OnnxValue& b) {
-  return result("MatMul", {a, b});
-}
-
-OnnxValue OnnxGraph::tanh(const OnnxValue& x) {
-  return result("Tanh", {x});
-}
-
 OnnxValue OnnxGraph::softmax(const OnnxValue& x) {
   onnx::NodeProto& added = node("Softmax", {x});
   set_int(added, "axis", -1);
@@ -153,10 +137,6 @@ OnnxValue OnnxGraph::transpose(const OnnxValue& x, const std::vector<std::int64_
   return added.output(0);
 }
 
-OnnxValue OnnxGraph::reshape(const OnnxValue& x, const std::vector<std::int64_t>& shape) {
-  return result("Reshape", {x, constant(shape)});
-}
-
 std::vector<OnnxValue> OnnxGraph::split(const OnnxValue& x, std::size_t parts) {
   onnx::NodeProto& added = node("Split", {x}, parts);
   set_int(added, "axis", -1);
@@ -168,26 +148,6 @@ OnnxValue OnnxGraph::shape(const OnnxValue& x, std::int64_t first, std::int64_t 
   set_int(added, "start", first);
   set_int(added, "end", last);
   return added.output(0);
-}
-
-OnnxValue OnnxGraph::squeeze(const OnnxValue& x) {
-  return result("Squeeze", {x});
-}
-
-OnnxValue OnnxGraph::unsqueeze(const OnnxValue& x, std::int64_t axis) {
-  return result("Unsqueeze", {x, constant(std::vector{axis})});
-}
-
-OnnxValue OnnxGraph::range(const OnnxValue& begin, const OnnxValue& end, const OnnxValue& step) {
-  return result("Range", {begin, end, step});
-}
-
-OnnxValue OnnxGraph::less_or_equal(const OnnxValue& a, const OnnxValue& b) {
-  return result("LessOrEqual", {a, b});
-}
-
-OnnxValue OnnxGraph::where(const OnnxValue& condition, const OnnxValue& yes, const OnnxValue& no) {
-  return result("Where", {condition, yes, no});
 }
 
 }  // namespace muster

@@ -34,24 +34,35 @@ class OnnxGraph {
   OnnxValue constant(const std::vector<std::int64_t>& values);  // one dimension
   OnnxValue scalar(std::int64_t value);                         // no dimension
 
-  OnnxValue add(const OnnxValue& a, const OnnxValue& b);
-  OnnxValue mul(const OnnxValue& a, const OnnxValue& b);
-  OnnxValue mat_mul(const OnnxValue& a, const OnnxValue& b);
-  OnnxValue tanh(const OnnxValue& x);
+  OnnxValue add(const OnnxValue& a, const OnnxValue& b) { return result("Add", {a, b}); }
+  OnnxValue mul(const OnnxValue& a, const OnnxValue& b) { return result("Mul", {a, b}); }
+  OnnxValue mat_mul(const OnnxValue& a, const OnnxValue& b) { return result("MatMul", {a, b}); }
+  OnnxValue tanh(const OnnxValue& x) { return result("Tanh", {x}); }
   OnnxValue softmax(const OnnxValue& x);  // over the last dimension
   OnnxValue layer_normalization(const OnnxValue& x, const OnnxValue& weight, const OnnxValue& bias,
                                 float epsilon);                        // over the last dimension
   OnnxValue gather(const OnnxValue& table, const OnnxValue& indices);  // rows
   OnnxValue transpose(const OnnxValue& x, const std::vector<std::int64_t>& order);
-  OnnxValue reshape(const OnnxValue& x, const std::vector<std::int64_t>& shape);  // 0: as it is
+  // A 0 in the shape: as it is.
+  OnnxValue reshape(const OnnxValue& x, const std::vector<std::int64_t>& shape) {
+    return result("Reshape", {x, constant(shape)});
+  }
   std::vector<OnnxValue> split(const OnnxValue& x, std::size_t parts);  // of the last dimension
   // Dimensions [first, last) of x, as a vector.
   OnnxValue shape(const OnnxValue& x, std::int64_t first, std::int64_t last);
-  OnnxValue squeeze(const OnnxValue& x);
-  OnnxValue unsqueeze(const OnnxValue& x, std::int64_t axis);
-  OnnxValue range(const OnnxValue& begin, const OnnxValue& end, const OnnxValue& step);
-  OnnxValue less_or_equal(const OnnxValue& a, const OnnxValue& b);
-  OnnxValue where(const OnnxValue& condition, const OnnxValue& yes, const OnnxValue& no);
+  OnnxValue squeeze(const OnnxValue& x) { return result("Squeeze", {x}); }
+  OnnxValue unsqueeze(const OnnxValue& x, std::int64_t axis) {
+    return result("Unsqueeze", {x, constant(std::vector{axis})});
+  }
+  OnnxValue range(const OnnxValue& begin, const OnnxValue& end, const OnnxValue& step) {
+    return result("Range", {begin, end, step});
+  }
+  OnnxValue less_or_equal(const OnnxValue& a, const OnnxValue& b) {
+    return result("LessOrEqual", {a, b});
+  }
+  OnnxValue where(const OnnxValue& condition, const OnnxValue& yes, const OnnxValue& no) {
+    return result("Where", {condition, yes, no});
+  }
 
  private:
   onnx::NodeProto& node(const char* op, const std::vector<OnnxValue>& inputs,

@@ -58,8 +58,4 @@ BootTime Lease::until() const {
   return BootTime(static_cast<BootTime::rep>(page().until_us.load()));
 }
 
-std::string Lease::path() const {
-  return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_.get());
-}
-
 }  // namespace muster

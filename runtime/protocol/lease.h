@@ -26,7 +26,9 @@ class Lease {
   void grant(BootTime until);
   BootTime until() const;
   // Where other processes of the user find it, as long as this one lives.
-  std::string path() const;
+  std::string path() const {
+    return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_.get());
+  }
 
  private:
   struct Page;

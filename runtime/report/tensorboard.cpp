@@ -100,8 +100,4 @@ EventWriter::EventWriter(const std::string& directory, double wall_time_s, const
   if (!file_) throw StartError("--out: cannot write event files in " + directory);
 }
 
-void EventWriter::write(double wall_time_s, std::uint64_t step, std::span<const Scalar> scalars) {
-  file_ << event_record(scalars_event(wall_time_s, step, scalars)) << std::flush;
-}
-
 }  // namespace muster

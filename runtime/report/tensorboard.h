@@ -36,7 +36,9 @@ class EventWriter {
               std::uint64_t first_step);
 
   // Appends and flushes to the system, so that a reader sees it at once and a killed run keeps it.
-  void write(double wall_time_s, std::uint64_t step, std::span<const Scalar> scalars);
+  void write(double wall_time_s, std::uint64_t step, std::span<const Scalar> scalars) {
+    file_ << event_record(scalars_event(wall_time_s, step, scalars)) << std::flush;
+  }
 
  private:
   std::ofstream file_;

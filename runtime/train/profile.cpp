@@ -178,10 +178,6 @@ void Profile::begin_step(std::uint64_t finished) {
   trace_.turn(finished + 1 >= first_ && finished + 1 <= last_);
 }
 
-std::string Profile::end_step(std::uint64_t finished) {
-  return finished >= last_ ? end() : "";
-}
-
 std::string Profile::end() {
   trace_.turn(false);
   if (is_written_) return "";

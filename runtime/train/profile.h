@@ -83,7 +83,7 @@ class Profile {
 
   void begin_step(std::uint64_t finished);
   // What became of it, for a person, when this was the last step; otherwise empty.
-  std::string end_step(std::uint64_t finished);
+  std::string end_step(std::uint64_t finished) { return finished >= last_ ? end() : ""; }
   // Nothing when it is written already.
   std::string end();
 

@@ -82,10 +82,6 @@ void RunReport::say(const std::string& line) {
   std::fflush(stdout);
 }
 
-double RunReport::tokens_in(std::uint64_t steps) const {
-  return static_cast<double>(steps * options_.batch * options_.shape.context);
-}
-
 TimeSplit RunReport::since_last_line(Clock::time_point now) {
   TimeSplit split = std::exchange(split_, {});
   split.total_s = std::chrono::duration<double>(now - last_line_).count();

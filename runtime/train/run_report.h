@@ -82,7 +82,9 @@ class RunReport {
  private:
   using Clock = std::chrono::steady_clock;
 
-  double tokens_in(std::uint64_t steps) const;
+  double tokens_in(std::uint64_t steps) const {
+    return static_cast<double>(steps * options_.batch * options_.shape.context);
+  }
   TimeSplit since_last_line(Clock::time_point now);
   void write_metrics(std::uint64_t step, const StepOutcome& outcome, const TimeSplit& mean,
                      double rate);

@@ -191,10 +191,6 @@ void WholeGradients::send(const Bucket& bucket) {
   }
 }
 
-std::span<const float> WholeGradients::reduced() const {
-  return std::span(slots_[result_]).subspan(division_.own().lo, division_.own().size());
-}
-
 std::uint64_t WholeGradients::hash_of_shares() const {
   const ElementRange& own = division_.own();
   std::uint64_t hash = 0;

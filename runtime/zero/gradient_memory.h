@@ -106,7 +106,9 @@ class WholeGradients final : public GradientMemory {
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
   void finish() override;
-  std::span<const float> reduced() const override;
+  std::span<const float> reduced() const override {
+    return std::span(slots_[result_]).subspan(division_.own().lo, division_.own().size());
+  }
   std::uint64_t hash_of_shares() const override;
 
   // All elements, of which the own ones are the reduced; the others may be overwritten.

@@ -34,10 +34,6 @@ std::span<const float> RankBlocks::weights(std::size_t block) {
   return weights_.take(block);
 }
 
-void RankBlocks::weights_done(std::size_t block) {
-  set_taken(weight, block, false);
-}
-
 std::span<float> RankBlocks::gradient(std::size_t block) {
   set_taken(sum, block, true);
   return gradients_.block(block);
@@ -50,10 +46,6 @@ void RankBlocks::gradient_done(std::size_t block) {
     flips_ = false;
   }
   gradients_.block_done(block, is_last_pass_);
-}
-
-void TracedBlocks::end_block(SpanKind kind, std::size_t layer) {
-  trace_.add({block_begin_ns_, steady_ns(), kind, static_cast<std::uint32_t>(layer), 0});
 }
 
 void TracedBlocks::end_phase(SpanKind kind) {

@@ -28,7 +28,7 @@ class RankBlocks final : public BlockStore {
   void flip_next_gradient() { flips_ = true; }
 
   std::span<const float> weights(std::size_t block) override;
-  void weights_done(std::size_t block) override;
+  void weights_done(std::size_t block) override { set_taken(weight, block, false); }
   std::span<float> gradient(std::size_t block) override;
   void gradient_done(std::size_t block) override;
 
@@ -63,7 +63,9 @@ class TracedBlocks final : public BlockStore {
   enum class Phase { idle, forward, backward };
 
   bool is_layer(std::size_t block) const { return block != 0 && block != last_; }
-  void end_block(SpanKind kind, std::size_t layer);
+  void end_block(SpanKind kind, std::size_t layer) {
+    trace_.add({block_begin_ns_, steady_ns(), kind, static_cast<std::uint32_t>(layer), 0});
+  }
   void end_phase(SpanKind kind);
 
   BlockStore& inner_;

@@ -18,10 +18,6 @@ WholeWeights::WholeWeights(std::span<const ElementRange> blocks, const Division&
                            Communicator& ranks, bool shares, double& spent_s)
     : blocks_(blocks), division_(division), ranks_(ranks), shares_(shares), spent_s_(spent_s) {}
 
-std::span<const float> WholeWeights::take(std::size_t block) {
-  return weights_.subspan(blocks_[block].lo, blocks_[block].size());
-}
-
 void WholeWeights::updated(const ElementRange& piece) {
   if (!shares_) return;
   const SpentTime spent(spent_s_);

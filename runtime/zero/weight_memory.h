@@ -44,7 +44,9 @@ class WholeWeights final : public WeightMemory {
                bool shares, double& spent_s);
 
   void begin_step(std::span<float> weights) override { weights_ = weights; }  // all of them
-  std::span<const float> take(std::size_t block) override;
+  std::span<const float> take(std::size_t block) override {
+    return weights_.subspan(blocks_[block].lo, blocks_[block].size());
+  }
   void idle_pass() override {}
   void updated(const ElementRange& piece) override;
   void progress() override;

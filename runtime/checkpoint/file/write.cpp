@@ -68,10 +68,6 @@ void FileWrite::put(std::uint64_t offset, std::span<const char> piece) {
   }
 }
 
-void FileWrite::tend() {
-  if (engine_) engine_->tend();
-}
-
 // Writes what is kept up to byte `end`.
 Checked<NoValue> FileWrite::write_kept(WriteWay way, std::uint64_t end) {
   if (auto opened = open_engine(way); !opened) return opened;

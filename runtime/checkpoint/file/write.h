@@ -88,7 +88,9 @@ class FileWrite {
   // Takes a piece over, as WriteEngine does; in rising order, without holes. Before a trial pieces
   // are only kept.
   void put(std::uint64_t offset, std::span<const char> piece);
-  void tend();
+  void tend() {
+    if (engine_) engine_->tend();
+  }
   // Decides the way if it has to be measured. Waits for the bytes of the trial.
   Checked<NoValue> choose_way();
   // All pieces are written, the file has its size and is durable and closed.

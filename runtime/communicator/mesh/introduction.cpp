@@ -149,10 +149,6 @@ std::optional<MessageStream> introduce(Descriptor socket, const std::string& sec
 Strangers::Strangers(std::string secret, std::size_t welcome, std::chrono::milliseconds limit)
     : secret_(std::move(secret)), most_(welcome + spare_places), limit_(limit) {}
 
-void Strangers::watch(std::vector<pollfd>& watched) const {
-  for (const Stranger& one : strangers_) watched.push_back({one.socket.get(), POLLIN, 0});
-}
-
 void Strangers::let_in(const Descriptor& listener, const std::string& place) {
   for (int i = 0; i < let_in_at_once; ++i) {
     auto caller = accept_one(listener);

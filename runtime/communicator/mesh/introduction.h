@@ -83,7 +83,9 @@ class Strangers {
   // `welcome`: so many of the attempt may come at the same time.
   Strangers(std::string secret, std::size_t welcome, std::chrono::milliseconds limit = usual_limit);
 
-  void watch(std::vector<pollfd>& watched) const;
+  void watch(std::vector<pollfd>& watched) const {
+    for (const Stranger& one : strangers_) watched.push_back({one.socket.get(), POLLIN, 0});
+  }
   // `place`: as in a handshake.
   void let_in(const Descriptor& listener, const std::string& place);
   // Hears all; those who have proven themselves.

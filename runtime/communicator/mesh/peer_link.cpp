@@ -120,10 +120,6 @@ void PeerLink::send(FrameHeader header, std::span<const char> payload) {
   outgoing_.push_back(std::move(frame));
 }
 
-void PeerLink::expect(const FrameHeader& header, const Inbox& inbox) {
-  expected_.push_back({header, inbox});
-}
-
 bool PeerLink::move() {
   const bool pushed = push();
   return pull() || pushed;

@@ -70,7 +70,9 @@ class PeerLink {
 
   // `payload` stays as it is until sent() has reached this frame.
   void send(FrameHeader header, std::span<const char> payload);
-  void expect(const FrameHeader& header, const Inbox& inbox);
+  void expect(const FrameHeader& header, const Inbox& inbox) {
+    expected_.push_back({header, inbox});
+  }
 
   // Moves what can be moved now; whether anything did. Throws LaneEnded, RanksDiverged.
   bool move();

@@ -145,10 +145,6 @@ Deadline::Deadline(std::chrono::milliseconds from_now) {
   if (from_now.count() > 0) at_ = std::chrono::steady_clock::now() + from_now;
 }
 
-bool Deadline::passed() const {
-  return at_ && std::chrono::steady_clock::now() >= *at_;
-}
-
 Deadline Deadline::or_earlier(const Deadline& other) const {
   if (!at_ || (other.at_ && *other.at_ < *at_)) return other;
   return *this;
@@ -175,10 +171,6 @@ Patience Patience::at_most(std::chrono::milliseconds limit) const {
   Patience shorter = *this;
   shorter.deadline_ = deadline_.or_earlier(Deadline(limit));
   return shorter;
-}
-
-void Patience::check() const {
-  if (is_over_ && is_over_()) throw SocketError("timed out");
 }
 
 bool Patience::wait_for(std::vector<pollfd>& watched) const {

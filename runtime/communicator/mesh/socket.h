@@ -32,7 +32,7 @@ class Deadline {
   Deadline() = default;
   // 0: never.
   explicit Deadline(std::chrono::milliseconds from_now);
-  bool passed() const;
+  bool passed() const { return at_ && std::chrono::steady_clock::now() >= *at_; }
   Deadline or_earlier(const Deadline& other) const;
   // For poll(2): milliseconds, at most `longest`.
   int poll_ms(int longest) const;
@@ -56,7 +56,9 @@ class Patience {
   Patience at_most(std::chrono::milliseconds limit) const;
   // As poll_until. Throws SocketError once it is over.
   bool wait_for(std::vector<pollfd>& watched) const;
-  void check() const;
+  void check() const {
+    if (is_over_ && is_over_()) throw SocketError("timed out");
+  }
 
  private:
   Deadline deadline_;

@@ -89,10 +89,6 @@ std::string ElasticCheckpoints::note() {
   return told_;
 }
 
-void ElasticCheckpoints::wait_for_copy() {
-  if (checkpoints()) checkpoints()->wait_for_copy();
-}
-
 void ElasticCheckpoints::step_done(const TrainingState& state, const StepOutcome& outcome,
                                    LossWindow::Look look, bool goes_on) {
   if (checkpoints()) return checkpoints()->step_done(state, outcome, look, goes_on);

@@ -44,7 +44,9 @@ class ElasticCheckpoints {
 
   // As those of Checkpoints.
   std::string note();
-  void wait_for_copy();
+  void wait_for_copy() {
+    if (checkpoints()) checkpoints()->wait_for_copy();
+  }
   void step_done(const TrainingState& state, const StepOutcome& outcome, LossWindow::Look look,
                  bool goes_on);
   double take_waited_s() { return checkpoints() ? checkpoints()->take_waited_s() : 0; }

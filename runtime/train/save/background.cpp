@@ -74,10 +74,6 @@ void BackgroundSave::begin(const TrainingState& state) {
   });
 }
 
-void BackgroundSave::wait_for_copy() {
-  if (copied_.valid()) copied_.get();
-}
-
 PlaneSpans BackgroundSave::slot_planes() const {
   const std::span<const float> slot = slot_.floats();
   const std::uint64_t count = owned_.size();

@@ -56,7 +56,9 @@ class BackgroundSave {
 
   // Takes the state as it is now. It must not change before wait_for_copy().
   void begin(const TrainingState& state);
-  void wait_for_copy();
+  void wait_for_copy() {
+    if (copied_.valid()) copied_.get();
+  }
 
   // What the other ranks have to know now; never waits.
   std::string note();

@@ -102,10 +102,6 @@ void Checkpoints::wait_for_copy() {
   if (background_) background_->wait_for_copy();
 }
 
-double Checkpoints::take_waited_s() {
-  return std::exchange(waited_s_, 0);
-}
-
 void Checkpoints::step_done(const TrainingState& state, const StepOutcome& outcome,
                             LossWindow::Look look, bool goes_on) {
   const SpentTime spent(waited_s_);
@@ -141,10 +137,6 @@ void Checkpoints::save_now(const TrainingState& state) {
   save_at_once(state);
 }
 
-void Checkpoints::finish_saving() {
-  if (is_saving()) tell(background_->finish());
-}
-
 void Checkpoints::save_at_once(const TrainingState& state) {
   finish_saving();
   if (saved_step_ == state.step) return;
@@ -173,10 +165,6 @@ void Checkpoints::save_within(const TrainingState& state, std::chrono::milliseco
   if (saved_step_ == state.step) return;
   begin_save(state);
   finish();
-}
-
-void Checkpoints::give_up() {
-  if (background_) background_->give_up();
 }
 
 bool Checkpoints::at_work() const {

@@ -101,17 +101,21 @@ class Checkpoints {
   // As long as that; then it is still being saved.
   void save_within(const TrainingState& state, std::chrono::milliseconds limit);
   // That the training thread waited here since it was last asked.
-  double take_waited_s();
+  double take_waited_s() { return std::exchange(waited_s_, 0); }
 
   // Waits for the save under way, and begins none.
-  void finish_saving();
+  void finish_saving() {
+    if (is_saving()) tell(background_->finish());
+  }
   // Why no save can succeed any more: another run writes to the directory; empty: none does.
   const std::string& taken_over() const { return taken_over_; }
   bool is_saving() const { return background_ && background_->busy(); }
 
   // The other ranks may be gone: what has not been committed is not to be. Only the following
   // methods are called afterwards.
-  void give_up();
+  void give_up() {
+    if (background_) background_->give_up();
+  }
   bool at_work() const;  // its threads are
   bool owes_save() const { return due_ || is_saving(); }
   const SaveContext& context() const { return context_; }

@@ -78,10 +78,6 @@ Checked<NoValue> WeightsFile::write(const ElementRange& range, std::span<const f
   return NoValue{};
 }
 
-Checked<NoValue> WeightsFile::replace() {
-  return file_.replace();
-}
-
 Checked<NoValue> write_final_weights(const std::string& directory, const FlatSpace& space,
                                      const TrainingState& state, Communicator& ranks) {
   Checked<NoValue> mine = NoValue{};

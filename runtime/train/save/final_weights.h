@@ -33,7 +33,7 @@ class WeightsFile {
   Checked<NoValue> write(const ElementRange& range, std::span<const float> weights);
 
   // The file is whole: it replaces the old one, durably.
-  Checked<NoValue> replace();
+  Checked<NoValue> replace() { return file_.replace(); }
 
  private:
   WeightsFile(const FlatSpace& space, ReplacingFile file, std::uint64_t header_bytes);

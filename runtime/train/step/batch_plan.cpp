@@ -56,14 +56,6 @@ SequenceRange BatchPlan::sequences(const LeafRange& of) const {
   return {of.lo * units / leaves * unit, of.hi * units / leaves * unit};
 }
 
-std::uint64_t BatchPlan::pass_sequences(const LeafRange& of) const {
-  return whole_leaves ? sequences({of.lo, of.lo + 1}).size() : micro_batch;
-}
-
-std::uint64_t BatchPlan::passes(const LeafRange& of) const {
-  return whole_leaves ? of.hi - of.lo : sequences(of).size() / micro_batch;
-}
-
 std::uint64_t BatchPlan::most_sequences(std::size_t ranks) const {
   std::uint64_t most = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {

@@ -32,8 +32,12 @@ struct BatchPlan {
 
   SequenceRange sequences(const LeafRange& of) const;
   // Sequences of a forward pass in these leaves.
-  std::uint64_t pass_sequences(const LeafRange& of) const;
-  std::uint64_t passes(const LeafRange& of) const;
+  std::uint64_t pass_sequences(const LeafRange& of) const {
+    return whole_leaves ? sequences({of.lo, of.lo + 1}).size() : micro_batch;
+  }
+  std::uint64_t passes(const LeafRange& of) const {
+    return whole_leaves ? of.hi - of.lo : sequences(of).size() / micro_batch;
+  }
   // Forward passes of all ranks.
   std::uint64_t micro_batches() const { return passes({0, leaves}); }
   // Of the rank that has most.

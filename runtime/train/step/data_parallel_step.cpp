@@ -44,8 +44,7 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       ranks_(ranks),
       trace_(trace),
       division_(make_division(space, plan.leaves, ranks.rank(), ranks.size())),
-      streams_(options.zero >= ZeroStage::gradients &&
-               plan.has_one_pass_per_rank(ranks.size())),
+      streams_(options.zero >= ZeroStage::gradients && plan.has_one_pass_per_rank(ranks.size())),
       gradient_plan_(make_gradient_plan(options.shape, options.buckets, space, division_)),
       reduction_(division_, ranks, pieces_under_way, exchange_s_),
       gradients_(make_gradients()),
@@ -53,9 +52,9 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
       model_(options.shape, plan.pass_sequences(leaves_), model_settings(options)),
-      prefetch_(sampler, options.shape.context,
-                {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(),
-                 options.steps}),
+      prefetch_(
+          sampler, options.shape.context,
+          {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(), options.steps}),
       leaf_losses_(leaves_.hi - leaves_.lo) {
   if (trace != nullptr) traced_blocks_.emplace(blocks_, *trace, gradient_plan_.blocks.size());
 }
@@ -74,10 +73,6 @@ std::unique_ptr<WeightMemory> DataParallelStep::make_weights() {
   }
   return std::make_unique<WholeWeights>(gradient_plan_.blocks, division_, ranks_,
                                         options_.zero != ZeroStage::nothing, exchange_s_);
-}
-
-std::uint64_t DataParallelStep::passes_of(std::size_t rank) const {
-  return plan_.passes(owned_leaves(plan_.leaves, rank, ranks_.size()));
 }
 
 double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {

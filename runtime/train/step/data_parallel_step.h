@@ -93,7 +93,9 @@ class DataParallelStep {
   void update_all(TrainingState& state, const StepOutcome& outcome);
   void update(TrainingState& state, const ElementRange& range, std::span<const float> gradient,
               const StepOutcome& outcome) const;
-  std::uint64_t passes_of(std::size_t rank) const;
+  std::uint64_t passes_of(std::size_t rank) const {
+    return plan_.passes(owned_leaves(plan_.leaves, rank, ranks_.size()));
+  }
   double tokens() const { return static_cast<double>(plan_.batch * options_.shape.context); }
 
   const TrainOptions& options_;
