@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/protocol/json_depth.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster::fields {
 namespace {
@@ -52,10 +52,8 @@ std::uint64_t whole_number(const Json& object, const char* key) {
   const Json& value = member(object, key);
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
   if (value.is_string()) {
-    const auto& digits = value.get_ref<const std::string&>();
-    std::uint64_t number = 0;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size()) return number;
+    const auto number = read_whole_number(value.get_ref<const std::string&>());
+    if (number) return *number;
   }
   throw FieldError(std::string(key) + ": expected a whole number from 0");
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {

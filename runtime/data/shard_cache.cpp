@@ -18,7 +18,7 @@
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/crc32c.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/train/step/batch_plan.h"
 #include "scheduler/text/text.h"
 

@@ -1,7 +1,8 @@
 #include "runtime/export/exported_model.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {
@@ -52,10 +53,8 @@ Checked<std::uint64_t> head_count(const TrainState& train, std::uint64_t width) 
     return CheckpointFault{"its options do not say how many heads it has"};
   }
   const std::string& text = option->second;
-  std::uint64_t heads = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, heads);
-  if (parsed.ec != std::errc() || parsed.ptr != end || heads == 0 || width % heads != 0) {
+  const std::uint64_t heads = read_whole_number(text).value_or(0);
+  if (heads == 0 || width % heads != 0) {
     return CheckpointFault{"heads: '" + text + "' does not divide the width " +
                            std::to_string(width)};
   }

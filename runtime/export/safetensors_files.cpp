@@ -5,7 +5,7 @@
 #include "runtime/checkpoint/shard.h"
 #include "runtime/export/export.h"
 #include "runtime/layer/layer_norm.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {

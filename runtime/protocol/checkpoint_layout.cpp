@@ -1,23 +1,13 @@
 #include "runtime/protocol/checkpoint_layout.h"
 
-#include <charconv>
-
 #include "runtime/protocol/crc32c.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {
 
 std::string seal_for(std::string_view covered) {
   return printed(",\"crc32c\":\"%08x\"}\n", crc32c(covered));
-}
-
-std::optional<std::uint64_t> parse_digits(std::string_view digits) {
-  std::uint64_t number = 0;
-  const char* end = digits.data() + digits.size();
-  const auto parsed = std::from_chars(digits.data(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -34,8 +24,8 @@ std::string checkpoint_directory_name(const CheckpointName& name) {
 std::optional<CheckpointName> parse_checkpoint_directory_name(std::string_view text) {
   const std::size_t dash = text.find("-g");
   if (text.empty() || text.front() != 's' || dash == std::string_view::npos) return std::nullopt;
-  const auto step = parse_digits(text.substr(1, dash - 1));
-  const auto generation = parse_digits(text.substr(dash + 2));
+  const auto step = read_whole_number(text.substr(1, dash - 1));
+  const auto generation = read_whole_number(text.substr(dash + 2));
   if (!step || !generation) return std::nullopt;
   const CheckpointName name{*step, *generation};
   if (checkpoint_directory_name(name) != text) return std::nullopt;

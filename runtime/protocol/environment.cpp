@@ -1,6 +1,6 @@
 #include "runtime/protocol/environment.h"
 
-#include <charconv>
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {
@@ -14,9 +14,7 @@ std::optional<std::uint64_t> number_of(const EnvironmentLookup& lookup, const ch
                                        std::string& error) {
   const std::string text = text_of(lookup, name);
   if (text.empty()) return std::nullopt;
-  std::uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code == std::errc() && end == text.data() + text.size()) return number;
+  if (const auto number = read_whole_number(text)) return number;
   error = std::string(name) + ": expected a number from 0, got \"" + text + "\"";
   return std::nullopt;
 }

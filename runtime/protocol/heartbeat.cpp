@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "runtime/protocol/number_text.h"
+
 namespace muster {
 
 HeartbeatFile::HeartbeatFile(const std::string& path)
@@ -21,11 +23,8 @@ void HeartbeatFile::beat(std::uint64_t step) {
 
 std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
   const std::size_t line_end = text.find('\n');
-  if (line_end == std::string_view::npos || line_end == 0) return std::nullopt;
-  std::uint64_t step = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + line_end, step);
-  if (code != std::errc() || end != text.data() + line_end) return std::nullopt;
-  return step;
+  if (line_end == std::string_view::npos) return std::nullopt;
+  return read_whole_number(text.substr(0, line_end));
 }
 
 std::optional<std::uint64_t> read_heartbeat(const std::string& path) {

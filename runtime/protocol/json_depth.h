@@ -15,10 +15,14 @@ inline bool nests_too_deeply(std::string_view text) {
   bool is_string = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (is_string && c == '\\') ++at;
-    else if (c == '"') is_string = !is_string;
-    else if (!is_string && (c == '[' || c == '{') && ++depth > json_depth_limit) return true;
-    else if (!is_string && (c == ']' || c == '}') && depth > 0) --depth;
+    if (is_string && c == '\\')
+      ++at;
+    else if (c == '"')
+      is_string = !is_string;
+    else if (!is_string && (c == '[' || c == '{') && ++depth > json_depth_limit)
+      return true;
+    else if (!is_string && (c == ']' || c == '}') && depth > 0)
+      --depth;
   }
   return false;
 }

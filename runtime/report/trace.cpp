@@ -5,7 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {

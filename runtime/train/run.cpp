@@ -17,7 +17,7 @@
 #include "runtime/layer/gemm.h"
 #include "runtime/memory/bf16.h"
 #include "runtime/protocol/heartbeat.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/agreed_options.h"

@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {

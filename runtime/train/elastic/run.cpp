@@ -18,7 +18,7 @@
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm.h"
 #include "runtime/protocol/heartbeat.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/agreed_options.h"
 #include "runtime/train/elastic/checkpoints.h"

@@ -5,7 +5,7 @@
 
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save/memory.h"
 

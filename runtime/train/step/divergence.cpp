@@ -8,7 +8,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {

@@ -2,12 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
 
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
@@ -15,10 +14,7 @@ namespace {
 
 // CLI11 itself wraps "-1" around and cuts off what is too large.
 std::string whole_number_fault(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec == std::errc() && parsed.ptr == end) return "";
+  if (read_whole_number(text)) return "";
   return "expected a whole number from 0 to 18446744073709551615, got " + text;
 }
 

@@ -11,7 +11,7 @@
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
-#include "runtime/protocol/printed.h"
+#include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
