@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runtime/checkpoint/tensor_stats.h"
-#include "runtime/memory/add.h"
+#include "runtime/memory/vector_loops.h"
 #include "runtime/report/spent_time.h"
 
 namespace muster {
