@@ -16,7 +16,7 @@ struct KindText {
   const char* number;  // what it counts; none: nothing
 };
 
-// In the order of SpanKind.
+// In the order of SpanKind; the last one is of what is none.
 constexpr KindText kinds[] = {
     {"ProfilerStep", "user_annotation", "step"},
     {"data wait", "data", nullptr},
@@ -32,8 +32,9 @@ constexpr KindText kinds[] = {
     {"wait: losses and norms of all ranks", "communication", nullptr},
     {"optimizer", "cpu_op", nullptr},
     {"checkpoint", "checkpoint", nullptr},
+    {"?", "?", nullptr},
 };
-static_assert(std::size(kinds) == static_cast<std::size_t>(SpanKind::checkpoint) + 1);
+static_assert(std::size(kinds) == static_cast<std::size_t>(SpanKind::checkpoint) + 2);
 
 std::string microseconds(std::int64_t ns) {
   return printed("%lld.%03lld", static_cast<long long>(ns / 1000),
@@ -47,7 +48,8 @@ std::string name_event(const char* what, std::size_t rank, const nlohmann::json&
 }
 
 std::string span_event(const TraceEntry& entry, std::size_t rank, std::int64_t begin_ns) {
-  const KindText& text = kinds[static_cast<std::size_t>(entry.kind)];
+  const auto kind = static_cast<std::size_t>(entry.kind);
+  const KindText& text = kinds[std::min(kind, std::size(kinds) - 1)];
   const std::string number = std::to_string(entry.number);
   std::string event = "{\"ph\":\"X\",\"pid\":" + std::to_string(rank) + ",\"tid\":0,\"cat\":\"" +
                       text.category + "\",\"name\":\"" + text.name;
