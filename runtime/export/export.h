@@ -19,7 +19,7 @@
 namespace muster {
 
 enum class ExportFormat {
-  safetensors,  // safetensors_files.h
+  safetensors,  // for transformers
   onnx,         // onnx_file.h
 };
 
