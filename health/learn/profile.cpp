@@ -31,7 +31,7 @@ NodeReadRequest learning_request() {
   request.sources = gpu_sources();
   for (const std::string_view source : infiniband_sources()) request.sources.emplace_back(source);
   for (std::string& source : host_sources({})) request.sources.push_back(std::move(source));
-  request.gpus = GpuReadingScope{.processes = false, .inforom = false, .topology = false};
+  request.gpus = GpuReadingScope{.processes = false, .inforom = false};
   return request;
 }
 
