@@ -5,9 +5,9 @@
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/checks/registry.h"
 #include "health/model/baseline.h"
-#include "health/model/profile_floor.h"
+#include "health/model/check.h"
+#include "health/model/performance.h"
 
 namespace muster {
 

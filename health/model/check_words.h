@@ -1,6 +1,6 @@
 // The words that rows of checks are written in: what a failure leads to, whose fault it is, how
-// often it must be seen, when it runs. Only for tables of rows, each in a namespace of its own:
-// words so short would hide or meet names elsewhere.
+// often it must be seen, when it runs. Only for tables of rows, each in a function of its own: words
+// so short would hide or meet names elsewhere.
 #pragma once
 
 #include "health/model/check.h"
@@ -26,6 +26,7 @@ inline constexpr CheckSeverity rma{Remedy::rma, {}, false};
 using enum FaultClass;
 using enum Persistence;
 using enum SourceGroup;
+using namespace std::chrono_literals;
 
 // Qualification runs every row.
 constexpr Phases when(std::string_view letters) {

@@ -100,22 +100,16 @@ std::vector<HealthFinding> judge_stuck(const CheckInput& input) {
 
 }  // namespace
 
-namespace gpu_process_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
-    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
-     .severity = stop_reboot, .phases = when("T"), .cost = std::chrono::microseconds(20'000),
-     .group = processes, .judge = judge_stuck},
-};
-// clang-format on
-
-}  // namespace gpu_process_rows
-
 std::span<const CheckSpec> gpu_process_checks() {
-  return gpu_process_rows::all;
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
+    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
+     .severity = stop_reboot, .phases = when("T"), .cost = 20'000us,
+     .group = processes, .judge = judge_stuck},
+  };
+  // clang-format on
+  return all;
 }
 
 std::span<const CheckSpec> gpu_checks() {

@@ -261,25 +261,21 @@ void learn_gpus(BaselineNode& node) {
 
 }  // namespace
 
-namespace gpu_node_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_node_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.nvml_init", .source = "nvmlInit_v2", .says = "0 within 10 s", .severity = reboot,
-     .phases = when("PTEF"), .cost = std::chrono::microseconds(300'000), .group = gpu,
+     .phases = when("PTEF"), .cost = 300'000us, .group = gpu,
      .judge = on_node<judge_init>},
     {.id = "gpu.count", .source = "Count_v2, PCI scan", .says = "both the SKU's",
-     .severity = reset_then_reboot, .phases = when("PTEF"), .cost = ms, .group = gpu,
+     .severity = reset_then_reboot, .phases = when("PTEF"), .cost = 1ms, .group = gpu,
      .is_certain = [](const HealthProfile& profile) { return profile.gpu.count.has_value(); },
      .judge = on_node<judge_count>, .learn = learn_gpus},
     {.id = "gpu.versions",
      .source = "/proc/driver/nvidia/version, SystemGetDriverVersion, VbiosVersion",
      .says = "kernel = library; GPUs alike", .severity = reboot, .fault = setup,
-     .phases = when("P"), .cost = ms, .group = gpu, .judge = judge_versions},
+     .phases = when("P"), .cost = 1ms, .group = gpu, .judge = judge_versions},
     {.id = "gpu.modules", .source = "/proc/modules", .says = "no nouveau", .severity = drain,
      .fault = setup, .phases = when("P"), .group = gpu, .judge = on_node<judge_modules>},
     // Modules do not come and go, and the log tells of an invalid context once.
@@ -289,13 +285,9 @@ const CheckSpec all[] = {
     {.id = "gpu.env", .source = "environment of the ranks",
      .says = "no injected libraries or dumps", .fault = setup, .believe = event,
      .phases = when("P"), .group = gpu, .judge = on_node<judge_environment>},
-};
-// clang-format on
-
-}  // namespace gpu_node_rows
-
-std::span<const CheckSpec> gpu_node_checks() {
-  return gpu_node_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -90,22 +90,16 @@ std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
 
 }  // namespace
 
-namespace gpu_source_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_source_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.devnodes", .source = "/dev/nvidia*", .says = "the launching user can open them",
      .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
      .judge = judge_device_nodes},
-};
-// clang-format on
-
-}  // namespace gpu_source_rows
-
-std::span<const CheckSpec> gpu_source_checks() {
-  return gpu_source_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -103,16 +103,13 @@ std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample
   return findings;
 }
 
-namespace edac_rows {
-
-using namespace check_words;
-
-std::vector<HealthFinding> judge(const CheckInput& input) {
+std::span<const CheckSpec> edac_checks() {
+  using namespace check_words;
+  std::vector<HealthFinding> judge(const CheckInput& input) {
   return judge_edac(input.host->edac_before, edac_sample_of(input.files, input.host->now), input);
-}
-
-// clang-format off
-const CheckSpec all[] = {
+  }
+  // clang-format off
+  static const CheckSpec all[] = {
     // A memory module that wears out shows more corrected errors; single ones come from space. They
     // only warn.
     {.id = "host.edac",
@@ -122,13 +119,9 @@ const CheckSpec all[] = {
      .reads = {"/proc/sys/kernel/random/boot_id", "/sys/devices/system/edac/mc/mc*/ue_count",
                "/sys/devices/system/edac/mc/mc*/ce_count"}, .limits = {{"ce_per_day", "1/day", 9}},
      .is_certain = said_by_hardware, .judge = judge},
-};
-// clang-format on
-
-}  // namespace edac_rows
-
-std::span<const CheckSpec> edac_checks() {
-  return edac_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

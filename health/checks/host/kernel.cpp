@@ -99,12 +99,10 @@ std::vector<HealthFinding> judge_reboots(const CheckInput& input) {
 
 }  // namespace
 
-namespace host_kernel_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> kernel_state_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.clock", .source = "adjtimex",
      .says = "synchronised, less than 50 ms from the controller's", .phases = when("P"),
      .group = host, .reads = {adjtimex_probe}, .limits = {{"skew_ms", "ms", 50}},
@@ -116,13 +114,9 @@ const CheckSpec all[] = {
      .says = "fewer than 3 in 24 h", .severity = rma, .believe = event, .phases = when("P"),
      .group = host, .reads = {"/proc/sys/kernel/random/boot_id"},
      .limits = {{"per_day", "1/day", 3}}, .judge = judge_reboots},
-};
-// clang-format on
-
-}  // namespace host_kernel_rows
-
-std::span<const CheckSpec> kernel_state_checks() {
-  return host_kernel_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -109,12 +109,10 @@ std::vector<HealthFinding> judge_hugepages(const CheckInput& input) {
 
 }  // namespace
 
-namespace memory_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> memory_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.mem", .source = "/proc/meminfo MemTotal",
      .says = "the profile's mem_kb, within its tolerance", .severity = drain_then_rma,
      .phases = when("P"), .group = host, .reads = {meminfo}, .judge = judge_memory,
@@ -125,13 +123,9 @@ const CheckSpec all[] = {
     {.id = "host.hugepages", .source = "/proc/meminfo; /sys/kernel/mm/transparent_hugepage/enabled",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
      .group = host, .reads = {meminfo, huge_mode}, .judge = judge_hugepages},
-};
-// clang-format on
-
-}  // namespace memory_rows
-
-std::span<const CheckSpec> memory_checks() {
-  return memory_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -178,12 +178,10 @@ std::vector<std::string> mount_sources(const HealthProfile& profile) {
 
 }  // namespace
 
-namespace mount_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> mount_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // The kernel no longer trusts the disk.
     {.id = "host.ro",
      .source = "/proc/self/mountinfo; kmsg Remounting filesystem read-only, XFS shut down",
@@ -196,15 +194,11 @@ const CheckSpec all[] = {
      .judge = judge_mounts, .learn = learn_mounts},
     {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
      .says = "each answers", .severity = drain, .phases = when("PTF"),
-     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .cost = 2ms, .is_often_shared = true, .group = host,
      .reads_for = mount_sources, .judge = judge_mount_stall},
-};
-// clang-format on
-
-}  // namespace mount_rows
-
-std::span<const CheckSpec> mount_checks() {
-  return mount_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

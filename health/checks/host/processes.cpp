@@ -257,24 +257,20 @@ std::vector<HealthFinding> judge_helper(const CheckInput& input) {
 
 }  // namespace
 
-namespace process_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds list_cost{20};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> process_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // What processes wait for is a file server, more often than not.
     {.id = "host.dstate", .source = "/proc/*/stat",
      .says = "no process in uninterruptible sleep for 5 samples", .severity = drain_then_reboot,
-     .phases = when("TE"), .cost = list_cost, .is_often_shared = true, .group = processes,
+     .phases = when("TE"), .cost = 20ms, .is_often_shared = true, .group = processes,
      .judge = judge_looks},
     {.id = "host.leftovers", .source = "/proc/*/{stat,environ}",
      .says = "no process of a job that ended", .severity = drain, .phases = when("PE"),
-     .cost = list_cost, .group = processes, .judge = judge_left},
+     .cost = 20ms, .group = processes, .judge = judge_left},
     {.id = "host.services", .source = "/proc/*/stat", .says = "the profile's services run",
-     .severity = drain, .fault = setup, .phases = when("PT"), .cost = list_cost, .group = host,
+     .severity = drain, .fault = setup, .phases = when("PT"), .cost = 20ms, .group = host,
      .reads_for = service_sources, .judge = judge_services},
     // The controller judges it.
     {.id = "host.agent", .source = "latest heartbeat", .says = "at most 15 s old",
@@ -284,13 +280,9 @@ const CheckSpec all[] = {
      .says = "none that was killed and stays", .severity = drain, .phases = when("T"),
      .group = host, .limits = {{"unreaped_s", "s", 2}}, .is_always_required = true,
      .judge = judge_helper},
-};
-// clang-format on
-
-}  // namespace process_rows
-
-std::span<const CheckSpec> process_checks() {
-  return process_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

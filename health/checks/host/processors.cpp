@@ -181,17 +181,15 @@ void learn_limits(BaselineNode& node) {
 
 }  // namespace
 
-namespace processor_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> processor_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
      .reads = {nofile_probe, "rlimit:memlock"}, .judge = judge_limits, .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(2),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
      .group = host,
      .reads = {online_cpus, no_turbo, boost,
                "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
@@ -199,13 +197,9 @@ const CheckSpec all[] = {
     {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
      .group = host, .reads = {online_nodes, balancing}, .judge = judge_numa, .learn = learn_numa},
-};
-// clang-format on
-
-}  // namespace processor_rows
-
-std::span<const CheckSpec> processor_checks() {
-  return processor_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

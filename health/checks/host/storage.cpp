@@ -189,34 +189,26 @@ void learn_shared_memory(BaselineNode& node) {
 
 }  // namespace
 
-namespace storage_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds some{2};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> storage_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.disk", .source = "statvfs", .says = "10 % and 500 MB free, 10 % of inodes",
-     .severity = drain, .phases = when("PE"), .cost = some, .group = host,
+     .severity = drain, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads_for = disk_sources, .judge = judge_disks},
     {.id = "host.nvme", .source = "/sys/class/nvme/*/state",
      .says = "all live, and as many as the profile says", .severity = drain_then_rma,
-     .phases = when("PD"), .cost = some, .group = host,
+     .phases = when("PD"), .cost = 2ms, .group = host,
      .reads = {"/sys/class/nvme/*/transport", "/sys/class/nvme/*/state"}, .judge = judge_nvmes,
      .learn = learn_nvmes},
     {.id = "host.shm", .source = "statvfs /dev/shm; its nccl-*, torch_*, sem.* by owner",
      .says = "the profile's size, nothing of users that have no job", .severity = drain,
-     .fault = setup, .phases = when("PE"), .cost = some, .group = host,
+     .fault = setup, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads = {shared_size, "stat:/dev/shm/nccl-*", "stat:/dev/shm/torch_*", "stat:/dev/shm/sem.*"},
      .judge = judge_shared_memory, .learn = learn_shared_memory},
-};
-// clang-format on
-
-}  // namespace storage_rows
-
-std::span<const CheckSpec> storage_checks() {
-  return storage_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

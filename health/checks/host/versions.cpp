@@ -77,16 +77,14 @@ std::vector<HealthFinding> judge_net(const CheckInput& input) {
 
 }  // namespace
 
-namespace version_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> version_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // Nodes are compared with each other (health/learn/versions.h).
     {.id = "host.versions", .source = "kernel, OFED, NCCL, libcuda, binary hash",
      .says = "those of the majority", .severity = drain, .fault = setup, .phases = when("P"),
-     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .cost = 2ms, .is_often_shared = true, .group = host,
      .reads = {"/proc/sys/kernel/osrelease", "/sys/module/mlx5_core/version",
                "/usr/lib/x86_64-linux-gnu/libcuda.so.1@", "/usr/lib/x86_64-linux-gnu/libnccl.so.2@",
                "/usr/lib64/libcuda.so.1@", "/usr/lib64/libnccl.so.2@",
@@ -95,16 +93,12 @@ const CheckSpec all[] = {
     // Within a data centre it takes a few ms; by then the node or its network is in trouble.
     {.id = "host.net", .source = "/sys/class/net/*/mtu, peers' names, the master port",
      .says = "peers are known by name, the port is free, the MTU is the majority's",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(5),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 5ms,
      .group = host, .reads = {"/sys/class/net/*/operstate", "/sys/class/net/*/mtu"},
      .limits = {{"round_trip_ms", "ms", 1000}}, .judge = judge_net},
-};
-// clang-format on
-
-}  // namespace version_rows
-
-std::span<const CheckSpec> version_checks() {
-  return version_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -281,38 +281,31 @@ std::vector<InfinibandVersions> infiniband_versions(const SourceFiles& files,
   return versions;
 }
 
-namespace infiniband_device_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_device_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "ib.devices", .source = "/sys/class/infiniband", .says = "all ports of the profile",
-     .severity = stop_reboot_then_rma, .phases = when("PTEF"), .cost = microseconds(20),
+     .severity = stop_reboot_then_rma, .phases = when("PTEF"), .cost = 20us,
      .group = infiniband_state, .limits = {boot_grace},
      .is_certain = [](const HealthProfile& profile) { return !profile.ib.ports.empty(); },
      .judge = judge_port_presence, .learn = learn_ports},
     {.id = "ib.fw", .source = "fw_ver, board_id, hca_type", .says = "those of most nodes",
-     .phases = when("P"), .cost = microseconds(60), .group = infiniband_state,
+     .phases = when("P"), .cost = 60us, .group = infiniband_state,
      .judge = judge_firmware},
     {.id = "ib.chardev", .source = "/dev/infiniband/uverbs*", .says = "one of each device opens",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = microseconds(50),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 50us,
      .group = infiniband_state, .judge = on_each_device<judge_openable>},
     {.id = "ib.pcie", .source = "B/current_link_{speed,width}", .says = "the maximum of the device",
-     .severity = drain, .phases = when("P"), .cost = microseconds(80), .group = infiniband_state,
+     .severity = drain, .phases = when("P"), .cost = 80us, .group = infiniband_state,
      .limits = {{"width", "lanes"}, {"speed_gt_per_s", "GT/s"}},
      .judge = on_each_device<judge_pcie>},
     {.id = "ib.netdev", .source = "/sys/class/net/ib*/operstate", .says = "up", .phases = when("P"),
-     .cost = microseconds(40), .is_of_link = true, .group = infiniband_state,
+     .cost = 40us, .is_of_link = true, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_device<judge_netdev>},
-};
-// clang-format on
-
-}  // namespace infiniband_device_rows
-
-std::span<const CheckSpec> infiniband_device_checks() {
-  return infiniband_device_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -169,47 +169,40 @@ std::vector<HealthFinding> judge_states(const CheckInput& input) {
 
 }  // namespace
 
-namespace infiniband_link_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_link_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // A state's severity is the worst that it leads to: INIT only warns.
     {.id = "ib.state", .source = "P/state", .says = "4: ACTIVE", .severity = stop_drain,
-     .phases = when("PTEF"), .cost = microseconds(20), .is_of_link = true,
+     .phases = when("PTEF"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .is_certain = names_ports,
      .judge = judge_states},
     {.id = "ib.phys", .source = "P/phys_state", .says = "5: LinkUp", .severity = drain,
-     .phases = when("PTEF"), .cost = microseconds(20), .is_of_link = true,
+     .phases = when("PTEF"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .judge = on_each_port<judge_physical>},
     {.id = "ib.rate", .source = "P/rate", .says = "rate and width of the profile",
-     .severity = drain, .phases = when("PTE"), .cost = microseconds(20), .is_of_link = true,
+     .severity = drain, .phases = when("PTE"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .is_certain = names_rate,
      .judge = judge_rates},
     {.id = "ib.link_layer", .source = "P/link_layer", .says = "InfiniBand", .severity = drain,
-     .fault = setup, .phases = when("P"), .cost = microseconds(20), .group = infiniband_state,
+     .fault = setup, .phases = when("P"), .cost = 20us, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_port<judge_link_layer>},
     {.id = "ib.lid", .source = "P/lid, P/sm_lid", .says = "nonzero", .phases = when("P"),
-     .cost = microseconds(20), .is_of_link = true, .group = infiniband_state,
+     .cost = 20us, .is_of_link = true, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_port<judge_lid>},
     // The subnet manager gives both.
     {.id = "ib.pkey", .source = "P/pkeys", .says = "a full member of the partition",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = microseconds(80),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 80us,
      .is_often_shared = true, .group = infiniband_state,
      .limits = {boot_grace, {"partition", "", {}, 0, 65535, true}},
      .judge = on_each_port<judge_partition>},
     {.id = "ib.gid", .source = "P/gids/0", .says = "nonzero", .severity = drain, .fault = setup,
-     .phases = when("P"), .cost = microseconds(20), .is_often_shared = true,
+     .phases = when("P"), .cost = 20us, .is_often_shared = true,
      .group = infiniband_state, .limits = {boot_grace}, .judge = on_each_port<judge_global_id>},
-};
-// clang-format on
-
-}  // namespace infiniband_link_rows
-
-std::span<const CheckSpec> infiniband_link_checks() {
-  return infiniband_link_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -145,26 +145,19 @@ std::vector<LinkFlapTrack> LinkFlaps::state() const {
   return state;
 }
 
-namespace infiniband_flap_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_flap_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // A cable that flaps is quiet for hours in between.
     {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
-     .phases = when("T"), .cost = microseconds(1), .group = infiniband_state,
+     .phases = when("T"), .cost = 1us, .group = infiniband_state,
      .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
                 {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
      .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
-};
-// clang-format on
-
-}  // namespace infiniband_flap_rows
-
-std::span<const CheckSpec> infiniband_flap_checks() {
-  return infiniband_flap_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -33,27 +33,6 @@ struct PciNames {
   std::set<std::string, std::less<>> skipped;
 };
 
-// Why an Xid led to no finding.
-enum class XidSilence {
-  none,          // it did lead to one
-  ignored,       // the table says so, or it follows from another
-  killed_by_us,  // its ranks were killed just before
-  before_reset,  // the GPU has been reset since
-  before_watch   // nobody watched then, and it calls for nothing
-};
-
-// Every Xid that came, once in its minute: whose job it is says the reader, by the time.
-struct XidRecord {
-  std::string address;
-  std::string device;  // "gpu3"
-  std::string instance;
-  int xid = 0;
-  SinceBoot at{};
-  XidVerdict verdict;
-  XidSilence silence = XidSilence::none;
-  std::string line;
-};
-
 // A port's link that went down or came back: what ib.flap counts.
 struct LinkChange {
   std::string device;  // "mlx5_3" or the address
@@ -64,7 +43,6 @@ struct LinkChange {
 
 struct KernelEvents {
   std::vector<HealthFinding> findings;
-  std::vector<XidRecord> xids;
   std::vector<LinkChange> links;
   std::vector<std::string> refused_registers;  // devices whose firmware refuses what we read
   std::vector<std::string> resets;             // GPUs that somebody reset, as the log tells
@@ -136,9 +114,8 @@ class KernelWatch {
   void judge_xid(const Xid& xid, KernelEvents& out);
   void judge_driver_action(const Xid& xid, std::optional<DriverAction> action, KernelEvents& out);
   void override_by(const StatedAction& stated, const std::string& address, KernelEvents& out);
-  void note_xid(const Xid& xid, const XidVerdict& verdict, XidSilence silence, KernelEvents& out);
   XidVerdict final_verdict(const Xid& xid);
-  XidSilence silence_of(const Xid& xid, const XidVerdict& verdict) const;
+  bool is_silent(const Xid& xid, const XidVerdict& verdict) const;
   bool is_from_kill(const Xid& xid) const;
   bool is_reset_since(std::string_view address, SinceBoot at) const;
   bool follows_a_fault(const Xid& xid) const;

@@ -136,15 +136,16 @@ SxidClass class_by_word(SxidLine::Word word) {
   return word == SxidLine::Word::nonfatal ? SxidClass::log : SxidClass::unlisted;
 }
 
+// Nothing for a code that no row has.
+const XidRow* find_xid(int xid) {
+  const auto row = std::ranges::lower_bound(rows, xid, {}, &XidRow::last);
+  return row != rows.end() && row->first <= xid ? &*row : nullptr;
+}
+
 }  // namespace
 
 std::span<const XidRow> xid_rows() {
   return rows;
-}
-
-const XidRow* find_xid(int xid) {
-  const auto row = std::ranges::lower_bound(rows, xid, {}, &XidRow::last);
-  return row != rows.end() && row->first <= xid ? &*row : nullptr;
 }
 
 std::string_view xid_meaning(int xid) {
@@ -157,10 +158,9 @@ XidVerdict verdict_of_xid(int xid) {
   return row ? row->verdict : warn;
 }
 
-XidVerdict verdict_of_xid(int xid, const std::optional<NvlinkFault>& fault) {
-  const bool has_details = xid >= 144 && xid <= 150 && fault;
-  if (!has_details) return verdict_of_xid(xid);
-  return fault->is_fatal ? stop_reset : warn;
+XidVerdict verdict_of_xid(int xid, std::optional<bool> is_fatal) {
+  if (xid < 144 || xid > 150 || !is_fatal) return verdict_of_xid(xid);
+  return *is_fatal ? stop_reset : warn;
 }
 
 XidVerdict verdict_of(DriverAction action) {
@@ -186,27 +186,11 @@ XidVerdict verdict_of(DriverAction action) {
 }
 
 std::string_view words_of(DriverAction action) {
-  switch (action) {
-    case DriverAction::none:
-      return "none";
-    case DriverAction::gpu_reset:
-      return "GPU reset";
-    case DriverAction::node_reboot:
-      return "node reboot";
-    case DriverAction::drain_p2p:
-      return "drain P2P";
-    case DriverAction::drain_and_reset:
-      return "drain and reset";
-    case DriverAction::restart_imex:
-      return "restart IMEX";
-    case DriverAction::bus_reset:
-      return "bus reset";
-    case DriverAction::system_reboot:
-      return "system reboot";
-    case DriverAction::other:
-      break;
-  }
-  return "not known";
+  constexpr std::string_view words[] = {"none",      "GPU reset",       "node reboot",
+                                        "drain P2P", "drain and reset", "restart IMEX",
+                                        "bus reset", "system reboot"};
+  const auto number = static_cast<std::size_t>(action);
+  return number < std::size(words) ? words[number] : "not known";
 }
 
 SxidClass class_of_sxid(int sxid, SxidLine::Word word) {
