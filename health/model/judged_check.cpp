@@ -63,8 +63,4 @@ std::vector<HealthFinding> JudgedCheck::findings() const {
   return findings;
 }
 
-void JudgedCheck::add_to(std::vector<HealthFinding>& findings) const {
-  if (auto judged = finding()) findings.push_back(*std::move(judged));
-}
-
 }  // namespace muster

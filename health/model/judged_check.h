@@ -31,7 +31,7 @@ class JudgedCheck {
 
   std::optional<HealthFinding> finding() const;
   std::vector<HealthFinding> findings() const;  // that one, if any
-  void add_to(std::vector<HealthFinding>& findings) const;
+  void add_to(std::vector<HealthFinding>& findings) const { append_findings(findings, finding()); }
 
  private:
   const CheckSpec& check_;
@@ -44,6 +44,14 @@ class JudgedCheck {
   std::vector<std::string> unknown_;
   std::vector<std::string> evidence_;
 };
+
+// The judge of a row from what adds conditions to its only finding.
+template <void (*judge)(JudgedCheck&, const CheckInput&)>
+std::vector<HealthFinding> in_one_finding(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  judge(judged, input);
+  return judged.findings();
+}
 
 // Required by the profile, or set there: what it would read is missed where it is not there.
 bool is_named_by(const HealthProfile& profile, std::string_view check);

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "health/checks/gpu/judge.h"
-#include "health/checks/host/edac.h"
-#include "health/checks/host/kernel.h"
+#include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/known_devices.h"
 #include "health/checks/infiniband/link_flaps.h"
 #include "health/checks/kernel/kernel_watch.h"

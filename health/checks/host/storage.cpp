@@ -1,5 +1,3 @@
-#include "health/checks/host/storage.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -131,8 +129,8 @@ std::vector<HealthFinding> judge_nvmes(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace
-
+// Files that libraries of a job left there, of users in `ended_uids`: those that run nothing on the
+// node now.
 std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
                                                  const std::set<std::int64_t>& ended_uids) {
   std::vector<std::string> leftovers;
@@ -147,25 +145,16 @@ std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
   return leftovers;
 }
 
-namespace {
-
-std::vector<HealthFinding> judge_shared_memory(const CheckInput& input) {
+void judge_shared_memory(JudgedCheck& judged, const CheckInput& input) {
   const auto& ended_uids = input.host->ended_uids;
-  JudgedCheck judged(input.check());
   if (input.profile.host.shm_kb) judge_shared_size(judged, input.files, input.profile.host);
-  const FileReading& listing = input.files.reading(shared_memory);
   const auto leftovers = shared_memory_leftovers(input.files, ended_uids);
-  if (!leftovers.empty()) {
-    judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
-    for (const std::string& path : leftovers) judged.add_evidence(path);
-  } else if (!ended_uids.empty()) {
-    if (listing.ok()) {
-      judged.pass("none left over");
-    } else {
-      judged.unreadable(shared_memory, listing);
-    }
-  }
-  return judged.findings();
+  for (const std::string& path : leftovers) judged.add_evidence(path);
+  if (!leftovers.empty())
+    return judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
+  if (ended_uids.empty()) return;
+  const FileReading& listing = input.files.reading(shared_memory);
+  listing.ok() ? judged.pass("none left over") : judged.unreadable(shared_memory, listing);
 }
 
 std::vector<std::string> disk_sources(const HealthProfile& profile) {
@@ -205,7 +194,7 @@ std::span<const CheckSpec> storage_checks() {
      .says = "the profile's size, nothing of users that have no job", .severity = drain,
      .fault = setup, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads = {shared_size, "stat:/dev/shm/nccl-*", "stat:/dev/shm/torch_*", "stat:/dev/shm/sem.*"},
-     .judge = judge_shared_memory, .learn = learn_shared_memory},
+     .judge = in_one_finding<judge_shared_memory>, .learn = learn_shared_memory},
   };
   // clang-format on
   return all;

@@ -1,5 +1,3 @@
-#include "health/checks/host/kernel.h"
-
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/judged.h"
