@@ -3,8 +3,7 @@
 #include <set>
 
 #include "health/checks/host/host_checks.h"
-#include "health/checks/infiniband/device_checks.h"
-#include "health/checks/infiniband/port.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

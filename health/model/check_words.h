@@ -1,6 +1,6 @@
 // The words that rows of checks are written in: what a failure leads to, whose fault it is, how
-// often it must be seen, when it runs. Only for tables of rows, each in a function of its own: words
-// so short would hide or meet names elsewhere.
+// often it must be seen, when it runs. Only for tables of rows, each in a function of its own:
+// words so short would hide or meet names elsewhere.
 #pragma once
 
 #include "health/model/check.h"

@@ -206,8 +206,9 @@ void NodeMonitor::count_link(const LinkChange& change, const CheckMoment& now) {
   }
   using std::chrono::duration_cast;
   const auto ago = duration_cast<std::chrono::milliseconds>(now.since_boot - change.at);
-  flaps_.observe({*address, change.is_up}, names_.hca_files(), profile_,
-                 now.wall.time_since_epoch() - ago, duration_cast<std::chrono::seconds>(change.at));
+  if (change.is_up) return;  // its going down was the flap
+  flaps_.observe_down(*address, names_.hca_files(), profile_, now.wall.time_since_epoch() - ago,
+                      duration_cast<std::chrono::seconds>(change.at));
 }
 
 void NodeMonitor::names_changed() {

@@ -36,10 +36,7 @@ CheckRules rules_of(const HealthProfile& profile) {
 }
 
 CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_view device) {
-  const std::string_view board = device.substr(0, device.find(':'));
-  if (is_excluded(rules.profile, check, device) || is_excluded(rules.profile, check, board)) {
-    return CheckMode::off;
-  }
+  if (is_excluded(rules.profile, check, device)) return CheckMode::off;
   const auto set = setting_of(rules.profile, check).mode;
   if (set) return *set;
   if (is_required(rules.profile, check)) return CheckMode::enforce;

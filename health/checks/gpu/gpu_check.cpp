@@ -51,14 +51,15 @@ void GpuCheck::note(std::string_view key) {
   const GpuReading* reading = now.find(key_of(gpu_.device, key));
   if (reading == nullptr) {
     if (now.is_complete()) return;
-    could_not("no answer: " +
-              (now.stopped().empty() ? "the driver hangs in " + now.calling() : now.stopped()));
+    reasons_.push_back("no answer: " + (now.stopped().empty()
+                                            ? "the driver hangs in " + now.calling()
+                                            : now.stopped()));
   } else if (reading->rc == code_not_supported) {
     is_unsupported_ = true;
   } else if (reading->rc != 0) {
-    could_not(std::string(key) + ": " + nvml_code_text(reading->rc));
+    reasons_.push_back(std::string(key) + ": " + nvml_code_text(reading->rc));
   } else {
-    could_not(std::string(key) + " is no number: " + reading->value);
+    reasons_.push_back(std::string(key) + " is no number: " + reading->value);
   }
 }
 

@@ -30,6 +30,7 @@ class GpuCheck {
   GpuCheck(const GpuView& gpu, const CheckInput& input) : gpu_(gpu), input_(input) {}
 
   const GpuView& gpu() const { return gpu_; }
+  const CheckInput& input() const { return input_; }
 
   // The first of the keys that has a value; of the GPU ("remap.pending").
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);
@@ -60,9 +61,6 @@ class GpuCheck {
   GpuOutcome unread() const;
   HealthFinding unknown(std::string why) const;
 
-  // Why a reading is not there, for judges with other sources.
-  void could_not(std::string why) { reasons_.push_back(std::move(why)); }
-
  private:
   HealthFinding finding(CheckStatus status) const;
   void note(std::string_view key);
@@ -87,6 +85,16 @@ std::vector<HealthFinding> on_each_gpu(const CheckInput& input) {
     GpuCheck check(gpu, input);
     append_findings(findings, judge(check));
   }
+  return findings;
+}
+
+// The same of the node as a whole.
+template <GpuOutcome (*judge)(GpuCheck&)>
+std::vector<HealthFinding> on_node(const CheckInput& input) {
+  const GpuView node{input.gpu->situation, {}, {}, {}, {}};
+  GpuCheck check(node, input);
+  std::vector<HealthFinding> findings;
+  append_findings(findings, judge(check));
   return findings;
 }
 

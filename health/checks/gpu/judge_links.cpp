@@ -1,39 +1,30 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 // Links train for minutes after a boot: a poll before that has flagged most of a healthy cluster.
-constexpr double boot_grace_s = 300;
+constexpr std::chrono::seconds gpu_links_settle{300};
 constexpr int lanes_usual = 16;
 constexpr int link_is_up = 1;
 constexpr int links_most = 72;  // more than any GPU has
 
-std::optional<double> uptime_s(const SourceFiles& files) {
-  const auto text = files.text("/proc/uptime");
-  if (!text || text->empty()) return std::nullopt;
-  const std::string copy(*text);
-  char* end = nullptr;
-  const double seconds = std::strtod(copy.c_str(), &end);
-  return end == copy.c_str() || !(seconds >= 0) ? std::nullopt : std::optional(seconds);
-}
-
 // A failure soon after the boot says nothing yet.
 HealthFinding once_settled(const GpuCheck& check, HealthFinding finding) {
-  const auto uptime = uptime_s(check.gpu().situation.files);
-  if (finding.status != CheckStatus::fail || !uptime || *uptime >= boot_grace_s) return finding;
-  return check.unknown("booted " + std::to_string(static_cast<int>(*uptime)) +
-                       " s ago, links settle within " +
-                       std::to_string(static_cast<int>(boot_grace_s)) + " s");
+  const auto uptime = uptime_of(check.gpu().situation.files);
+  if (finding.status != CheckStatus::fail || !uptime || *uptime >= gpu_links_settle) return finding;
+  return check.unknown("booted " + std::to_string(uptime->count()) +
+                       " s ago, links settle within " + std::to_string(gpu_links_settle.count()) +
+                       " s");
 }
 
 GpuOutcome judge_active(GpuCheck& check) {
@@ -209,9 +200,7 @@ std::optional<std::int64_t> total_errors(const SourceFiles& files, const std::st
   const std::size_t at = text->rfind("TOTAL_ERR_");
   const std::size_t space = at == text->npos ? at : text->find(' ', at);
   if (space == text->npos) return std::nullopt;
-  SourceFiles one;
-  one.add("n", std::string(text->substr(space)));
-  return one.number("n");
+  return decimal_or_hex(trimmed(text->substr(space)));
 }
 
 GpuOutcome judge_pcie_aer(GpuCheck& check) {

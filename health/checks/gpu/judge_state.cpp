@@ -8,6 +8,7 @@
 #include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -20,17 +21,16 @@ constexpr std::int64_t reason_power_brake = 0x80;
 constexpr std::int64_t hardware_reasons =
     reason_hw_slowdown | reason_hw_thermal | reason_power_brake;
 
-std::string joined(const std::string& text, const std::string& more) {
-  return text.empty() ? more : text + ", " + more;
-}
-
 std::string reasons_text(std::int64_t reasons) {
-  std::string text;
-  if ((reasons & reason_hw_slowdown) != 0) text = joined(text, "hardware slowdown");
-  if ((reasons & reason_hw_thermal) != 0) text = joined(text, "hardware thermal");
-  if ((reasons & reason_power_brake) != 0) text = joined(text, "power brake");
-  if ((reasons & reason_sw_thermal) != 0) text = joined(text, "software thermal");
-  return text.empty() ? "none" : text;
+  constexpr std::pair<std::int64_t, const char*> words[] = {
+      {reason_hw_slowdown, "hardware slowdown"},
+      {reason_hw_thermal, "hardware thermal"},
+      {reason_power_brake, "power brake"},
+      {reason_sw_thermal, "software thermal"}};
+  std::vector<std::string> said;
+  for (const auto& [reason, word] : words)
+    if ((reasons & reason) != 0) said.emplace_back(word);
+  return said.empty() ? "none" : joined(said);
 }
 
 // The part of the time, in percent, that a counter of nanoseconds grew by.

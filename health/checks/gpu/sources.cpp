@@ -41,10 +41,6 @@ std::vector<std::string> gpu_device_sources(const SourceFiles& scanned) {
   return paths;
 }
 
-std::vector<std::string> gpu_process_sources() {
-  return {"/proc/*/stat"};
-}
-
 std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
   std::vector<std::string> found = scanned.names_below(pci_devices);
   std::erase_if(found, [&scanned](const std::string& one) { return !is_gpu(scanned, one); });

@@ -80,7 +80,7 @@ std::vector<HealthFinding> judge_edac(const CheckInput& input) {
 
 EdacSample edac_sample_of(const SourceFiles& files, Time at) {
   EdacSample sample;
-  sample.boot_id = files.text("/proc/sys/kernel/random/boot_id").value_or("");
+  sample.boot_id = boot_id_of(files);
   sample.at = at;
   const FileReading& listing = files.reading(controllers);
   // No driver for its memory controllers, as on most virtual machines: there are none to judge.

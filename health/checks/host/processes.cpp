@@ -1,7 +1,6 @@
 #include "health/checks/host/processes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "health/checks/host/host_checks.h"
@@ -22,14 +21,6 @@ std::string_view next_stat_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find_first_of(" \n"));
   text.remove_prefix(word.size());
   return word;
-}
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view word) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool is_whole = !word.empty() && error == std::errc() && end == word.data() + word.size();
-  return is_whole ? std::optional(number) : std::nullopt;
 }
 
 // Whether it is the same process, and did not wake up between the two samples. The time that it ran

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string>
 
@@ -26,10 +25,8 @@ constexpr std::int64_t nofile_usual = 65'536;
 constexpr int list_number_max = 1 << 20;
 
 std::optional<int> list_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && number >= 0 && number < list_number_max ? std::optional(number) : std::nullopt;
+  const auto number = whole_number<int>(text);
+  return number && *number >= 0 && *number < list_number_max ? number : std::nullopt;
 }
 
 std::optional<int> range_size(std::string_view range) {

@@ -118,10 +118,8 @@ HealthFinding worse_of(HealthFinding left, HealthFinding right) {
 // Nothing: the driver does not have the counter, and need not.
 std::optional<HealthFinding> judge_rule(const CounterView& view, const CounterRule& rule) {
   HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
-  const FileReading& read = view.input.files.reading(finding.source);
-  if (rule.is_optional && read.is_missing) return std::nullopt;
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  if (!parse_counter(read.text)) return as_not_understood(std::move(finding), read.text);
+  if (rule.is_optional && view.input.files.reading(finding.source).is_missing) return std::nullopt;
+  if (!read_as(view.input, finding, parse_counter)) return finding;
   std::optional<HealthFinding> worst;
   for (const auto& limit : rule.limits) {
     if (!limit) continue;
@@ -262,6 +260,51 @@ bool is_first_reading(const HealthFinding& finding) {
   return finding.status == CheckStatus::unknown && !finding.evidence.empty() &&
          std::ranges::all_of(finding.evidence,
                              [](const std::string& line) { return line == first_reading; });
+}
+
+std::span<const CounterRule> infiniband_counter_rules() {
+  using namespace check_words;
+  constexpr auto none_per_h = [](std::string_view name, CheckSeverity severity) {
+    return CounterLimit{name, 1h, severity, false};
+  };
+  constexpr auto per_second = [](std::string_view name) {
+    return CounterLimit{name, 1s, only_warn, false};
+  };
+  // What another end or the path did.
+  constexpr CounterLimit below_per_h{"warn_per_h", 1h, only_warn, true};
+  // Bits of the registers: PortCounters of the InfiniBand specification, volume 1, chapter 16.
+  // clang-format off
+  static const CounterRule rules[] = {
+    {"ib.link_downed", "counters/link_downed", 8,
+     {none_per_h("drain_per_h", drain), CounterLimit{"stop_per_h", 1h, stop_drain, true}}},
+    {"ib.symbol", "counters/symbol_error", 16,
+     {per_second("warn_per_s"), CounterLimit{"drain_per_h", 1h, drain, false}}},
+    {"ib.recovery", "counters/link_error_recovery", 8,
+     {CounterLimit{"warn_per_min", 1min, warn_then_drain, false}}},
+    {"ib.rcv_err", "counters/port_rcv_errors", 16, {per_second("warn_per_s")}},
+    {"ib.integrity", "counters/local_link_integrity_errors", 4, {none_per_h("drain_per_h", drain)}},
+    {"ib.overrun", "counters/excessive_buffer_overrun_errors", 4,
+     {none_per_h("drain_per_h", drain)}},
+    {"ib.xmit_discards", "counters/port_xmit_discards", 16, {per_second("warn_per_s")}},
+    {"ib.remote_phys", "counters/port_rcv_remote_physical_errors", 16, {below_per_h}},
+    {"ib.relay", "counters/port_rcv_switch_relay_errors", 16, {below_per_h}},
+    {"ib.vl15", "counters/VL15_dropped", 16, {below_per_h}},
+    {"ib.constraint", "counters/port_rcv_constraint_errors", 8, {below_per_h}},
+    {"ib.constraint", "counters/port_xmit_constraint_errors", 8, {below_per_h}},
+    {"ib.xmit_wait", "counters/port_xmit_wait", 32, {per_second("warn_per_s")}},
+    {"ib.transport", "hw_counters/rnr_nak_retry_err", 32, {none_per_h("rnr_per_h", drain)}},
+    {"ib.transport", "hw_counters/local_ack_timeout_err", 32, {per_second("ack_timeout_per_s")}},
+    {"ib.transport", "hw_counters/req_transport_retries_exceeded", 32,
+     {none_per_h("retries_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/packet_seq_err", 32,
+     {none_per_h("packet_seq_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/rx_icrc_encapsulated", 32,
+     {none_per_h("icrc_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/out_of_sequence", 32,
+     {per_second("out_of_sequence_per_s")}, true},
+  };
+  // clang-format on
+  return rules;
 }
 
 std::span<const CheckSpec> infiniband_counter_checks() {

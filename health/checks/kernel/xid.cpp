@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "health/model/source_files.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
@@ -56,22 +57,6 @@ std::vector<std::string_view> tokens_of(std::string_view text) {
   return tokens;
 }
 
-std::optional<int> decimal(std::string_view text) {
-  int value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
-  return is_whole && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
-std::optional<std::uint32_t> hex_word(std::string_view text) {
-  if (!text.starts_with("0x")) return std::nullopt;
-  text.remove_prefix(2);
-  std::uint32_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
 // `0x1 (GPU Reset Required)`; drivers of desktops say `PF FLR` and `OS Reboot`.
 constexpr std::array<std::pair<std::string_view, DriverAction>, 10> action_words{{
     {"none", DriverAction::none},
@@ -95,7 +80,8 @@ std::optional<DriverAction> action_of_words(std::string_view text) {
 }
 
 DriverAction action_of_number(std::string_view text) {
-  const auto number = hex_word(text);
+  const auto number =
+      text.starts_with("0x") ? whole_number<std::uint32_t>(text.substr(2), 16) : std::nullopt;
   const bool is_known = number && *number <= static_cast<std::uint32_t>(7);
   return is_known ? static_cast<DriverAction>(*number) : DriverAction::other;
 }
@@ -124,7 +110,8 @@ std::optional<int> parse_nvlink_number(std::string_view rest) {
   const std::vector<std::string_view> tokens = tokens_of(rest);
   for (std::size_t at = 0; at + 1 < tokens.size(); ++at) {
     if (tokens[at] != "link" && tokens[at] != "Link") continue;
-    if (const auto number = decimal(tokens[at + 1])) return number;
+    const auto number = whole_number<int>(tokens[at + 1]);
+    if (number && *number >= 0) return number;
   }
   return std::nullopt;
 }

@@ -172,23 +172,21 @@ std::vector<HealthFinding> judge_stuck(std::span<const SourceFiles> looks, const
 TEST_CASE("a process of the driver that is stuck in all samples") {
   std::vector<SourceFiles> samples(5);
   for (SourceFiles& sample : samples) {
-    sample.add("/proc/41/stat", "41 (nvidia-smi) D 1 41 41 0\n");
-    sample.add("/proc/42/stat", "42 (nvidia-smi) R 1 42 42 0\n");
-    sample.add("/proc/43/stat", "43 (cp) D 1 43 43 0\n");
-    sample.add("/proc/44/stat", "44 (my (D) x) D 1 44\n");
+    sample.add("/proc/41/stat", stat_text(41, "nvidia-smi", 'D', 5));
+    sample.add("/proc/42/stat", stat_text(42, "nvidia-smi", 'R', 5));
+    sample.add("/proc/43/stat", stat_text(43, "cp", 'D', 5));
+    sample.add("/proc/44/stat", stat_text(44, "my (D) x", 'D', 5));
     sample.add("/proc/45/stat", "45 (nvidia");
     sample.add("/proc/46/stat", "46 (nvidia)");
   }
-  samples[3].add("/proc/42/stat", "42 (nvidia-smi) D 1 42 42 0\n");
+  samples[3].add("/proc/42/stat", stat_text(42, "nvidia-smi", 'D', 5));
   auto findings = judge_stuck(samples, "my (D) x");
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].status == CheckStatus::fail);
   CHECK(findings[0].value == "41 (nvidia-smi), 44 (my (D) x)");
-  samples[2].add("/proc/41/stat", "41 (nvidia-smi) S 1 41 41 0\n");
-  findings = judge_stuck(samples, "muster-gpus");
-  CHECK(findings.front().status == CheckStatus::pass);
+  samples[2].add("/proc/41/stat", stat_text(41, "nvidia-smi", 'S', 5));
+  CHECK(judge_stuck(samples, "muster-gpus").front().status == CheckStatus::pass);
   CHECK(judge_stuck({}, "x").empty());
   samples[1] = {};
-  findings = judge_stuck(samples, "muster-gpus");
-  CHECK(findings.front().status == CheckStatus::unknown);
+  CHECK(judge_stuck(samples, "muster-gpus").front().status == CheckStatus::unknown);
 }
