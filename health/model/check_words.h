@@ -19,6 +19,7 @@ inline constexpr CheckSeverity reset_then_rma{Remedy::reset, Remedy::rma, false}
 inline constexpr CheckSeverity stop_reset{Remedy::reset, {}, true};
 inline constexpr CheckSeverity stop_reset_then_rma{Remedy::reset, Remedy::rma, true};
 inline constexpr CheckSeverity reboot{Remedy::reboot, {}, false};
+inline constexpr CheckSeverity reboot_then_rma{Remedy::reboot, Remedy::rma, false};
 inline constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
 inline constexpr CheckSeverity stop_reboot_then_rma{Remedy::reboot, Remedy::rma, true};
 inline constexpr CheckSeverity rma{Remedy::rma, {}, false};

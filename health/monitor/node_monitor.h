@@ -20,7 +20,6 @@
 #include "health/checks/infiniband/known_devices.h"
 #include "health/checks/infiniband/link_flaps.h"
 #include "health/checks/kernel/kernel_watch.h"
-#include "health/checks/kernel/kernel_watch_state.h"
 #include "health/model/counter_history.h"
 #include "health/model/finding.h"
 #include "health/model/profile.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
 #include "scheduler/text/text.h"

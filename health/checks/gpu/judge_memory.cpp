@@ -2,7 +2,6 @@
 #include <array>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/model/check_words.h"
 
 namespace muster {
