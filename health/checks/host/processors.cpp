@@ -168,7 +168,8 @@ std::span<const CheckSpec> processor_checks() {
   static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
-     .reads = {nofile_probe, "rlimit:memlock"}, .judge = in_one_finding<judge_limits>, .learn = learn_limits},
+     .reads = {nofile_probe, "rlimit:memlock"}, .judge = in_one_finding<judge_limits>,
+     .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
      .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
      .group = host,
@@ -177,7 +178,8 @@ std::span<const CheckSpec> processor_checks() {
      .judge = in_one_finding<judge_processors>, .learn = learn_processors},
     {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {online_nodes, balancing}, .judge = in_one_finding<judge_numa>, .learn = learn_numa},
+     .group = host, .reads = {online_nodes, balancing}, .judge = in_one_finding<judge_numa>,
+     .learn = learn_numa},
   };
   // clang-format on
   return all;

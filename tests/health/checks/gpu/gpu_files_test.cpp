@@ -2,6 +2,7 @@
 #include "health/checks/gpu/judge.h"
 #include "health/model/check.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 #include "tests/health/gpu_node.h"
 
 using namespace muster;
@@ -139,10 +140,7 @@ TEST_CASE("a node without GPUs has no findings") {
 }
 
 TEST_CASE("ranks run: processes on GPUs are theirs") {
-  const SourceFiles files = healthy_gpu_files();
-  const HealthProfile profile = h100_profile();
-  const GpuReadings now = healthy_but("gpu0.procs 41:1073741824");
-  const auto findings = judge_gpus({now, files, profile, nullptr, false, nullptr});
+  const auto findings = judged_readings(healthy_but("gpu0.procs 41:1073741824"), nullptr, false);
   CHECK(finding_of(findings, "gpu.procs", "gpu0") == nullptr);
 }
 

@@ -14,12 +14,6 @@ SourceFiles with_mounts(const std::string& text) {
   return files;
 }
 
-CheckStatus read_only_status(const std::string& line) {
-  const auto findings = judged("host.ro", with_mounts(line), fake_profile());
-  REQUIRE(findings.size() == 1);
-  return findings[0].status;
-}
-
 }  // namespace
 
 // The first two lines are from a Debian 12 host.
@@ -46,29 +40,23 @@ TEST_CASE("mounts are read from the kernel's table") {
 }
 
 TEST_CASE("a file system that the kernel made read-only fails, one that a person did passes") {
-  struct Row {
-    const char* line;
-    CheckStatus status;
+  const std::string mountinfo = "/proc/self/mountinfo";
+  const std::vector<SpoiltFile> rows{
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro",
+       CheckStatus::fail, "/", "!reboot"},
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,emergency_ro", CheckStatus::fail,
+       "", "!reboot"},
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro",
+       CheckStatus::pass},
+      {mountinfo, "22 1 8:1 / /boot ro,relatime - ext4 /dev/sda1 ro", CheckStatus::pass},
+      {mountinfo, "22 1 8:1 / /bind ro,relatime - ext4 /dev/sda1 rw", CheckStatus::pass},
+      {mountinfo, "22 1 7:1 / /snap rw,relatime - squashfs /dev/loop1 ro", CheckStatus::pass},
+      {mountinfo, "22 1 0:9 / /x rw,relatime - overlay overlay ro", CheckStatus::pass},
+      {mountinfo, "", CheckStatus::unknown},
+      {mountinfo, "\xff\xfe - - -", CheckStatus::unknown},
   };
-  const Row rows[] = {
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro", CheckStatus::fail},
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,emergency_ro", CheckStatus::fail},
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro", CheckStatus::pass},
-      {"22 1 8:1 / /boot ro,relatime - ext4 /dev/sda1 ro", CheckStatus::pass},
-      {"22 1 8:1 / /bind ro,relatime - ext4 /dev/sda1 rw", CheckStatus::pass},
-      {"22 1 7:1 / /snap rw,relatime - squashfs /dev/loop1 ro", CheckStatus::pass},
-      {"22 1 0:9 / /x rw,relatime - overlay overlay ro", CheckStatus::pass},
-      {"", CheckStatus::unknown},
-      {"\xff\xfe - - -", CheckStatus::unknown},
-  };
-  for (const Row& row : rows) {
-    INFO(row.line);
-    CHECK(read_only_status(row.line) == row.status);
-  }
-  const auto findings = judged("host.ro", with_mounts(rows[0].line), fake_profile());
-  CHECK(findings[0].value == "/");
-  CHECK(text_of(findings[0].severity) == "!reboot");
-  CHECK(findings[0].evidence.size() == 1);
+  check_spoilt("host.ro", rows);
+  CHECK(judged("host.ro", with_mounts(rows[0].text), fake_profile())[0].evidence.size() == 1);
 }
 
 TEST_CASE("mounts of the profile are there or not") {
