@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view nvme_class = "/sys/class/nvme";
 constexpr std::string_view shared_memory = "/dev/shm";
 constexpr std::string_view shared_size = "statvfs:/dev/shm";
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t bytes_per_mib = 1 << 20;
 
 struct Space {
   std::int64_t total = 0;
@@ -50,7 +50,7 @@ std::string percent_text(double percent) {
 
 void judge_space(JudgedCheck& judged, const Space& space, const HostProfile& host) {
   const double free_pct = percent_of(space.available, space.total);
-  const std::int64_t free_mb = space.available / mib;
+  const std::int64_t free_mb = space.available / bytes_per_mib;
   judged.require(
       free_pct >= host.free_pct && free_mb >= host.free_mb,
       percent_text(free_pct) + " (" + std::to_string(free_mb) + " MiB)",
