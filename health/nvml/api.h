@@ -15,7 +15,6 @@ using NvmlEventSet = void*;
 
 inline constexpr NvmlReturn nvml_success = 0;
 inline constexpr NvmlReturn nvml_invalid_argument = 2;
-inline constexpr NvmlReturn nvml_not_supported = 3;
 inline constexpr NvmlReturn nvml_insufficient_size = 7;
 inline constexpr NvmlReturn nvml_timeout = 10;
 inline constexpr NvmlReturn nvml_library_not_found = 12;

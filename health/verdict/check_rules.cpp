@@ -61,9 +61,4 @@ Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check)
   return clean_time(rules, check, std::min(usual_clean_time(rules, check), clear_after_remedy));
 }
 
-bool is_link_check(std::string_view check) {
-  const CheckSpec* spec = find_check(check);
-  return spec != nullptr && spec->is_of_link;
-}
-
 }  // namespace muster

@@ -174,7 +174,8 @@ void add_pass(Streak& streak, const CheckRules& rules, const SampleMoment& at) {
 }
 
 bool is_settling(const HealthFinding& finding, const SampleMoment& at) {
-  return at.uptime && *at.uptime < link_settling && is_link_check(finding.check);
+  const CheckSpec* spec = find_check(finding.check);
+  return at.uptime && *at.uptime < link_settling && spec != nullptr && spec->is_of_link;
 }
 
 void add_one(Streaks& streaks, const HealthFinding& finding, const CheckRules& rules,
@@ -252,6 +253,17 @@ void mark_repaired(Streak& streak, Time now) {
   streak.bad = 0;
 }
 
+template <class IsOpen>
+std::vector<SampleWanted> samples_where(const Streaks& streaks, const CheckRules& rules,
+                                        IsOpen is_open) {
+  std::vector<SampleWanted> wanted;
+  for (const auto& [key, streak] : streaks.by_key) {
+    if (is_open(streak) && mode_of(rules, streak.check, streak.device) != CheckMode::off)
+      wanted.push_back({streak.check, streak.device});
+  }
+  return wanted;
+}
+
 template <class Do>
 void for_each_fault(Streaks& streaks, const std::string& device, Do what) {
   for (auto& [key, streak] : streaks.by_key) {
@@ -308,26 +320,18 @@ std::string stands_until(const StandingFault& fault) {
 }
 
 std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules) {
-  std::vector<SampleWanted> wanted;
-  for (const auto& [key, streak] : streaks.by_key) {
+  return samples_where(streaks, rules, [&](const Streak& streak) {
     const bool is_open =
         streak.bad > 0 || (streak.unknown > 0 && is_required(rules.profile, streak.check));
-    if (!is_open || streak.fault || !streak.code.empty()) continue;
-    if (mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
-    wanted.push_back({streak.check, streak.device});
-  }
-  return wanted;
+    return is_open && !streak.fault && streak.code.empty();
+  });
 }
 
 std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules) {
-  std::vector<SampleWanted> wanted;
-  for (const auto& [key, streak] : streaks.by_key) {
-    const bool is_open = streak.fault && streak.fault->repaired_at &&
-                         streak.passed < passes_needed(rules, streak.check);
-    if (!is_open || mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
-    wanted.push_back({streak.check, streak.device});
-  }
-  return wanted;
+  return samples_where(streaks, rules, [&](const Streak& streak) {
+    return streak.fault && streak.fault->repaired_at &&
+           streak.passed < passes_needed(rules, streak.check);
+  });
 }
 
 const Streak* find_streak(const Streaks& streaks, const std::string& check,
