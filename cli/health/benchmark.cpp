@@ -9,7 +9,7 @@
 #include "health/benchmark/plan.h"
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/output/finding_report.h"
 #include "launcher/os/child.h"
 #include "scheduler/text/duration.h"

@@ -8,7 +8,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
-#include "health/checks/registry.h"
+#include "health/model/check.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/pattern.h"

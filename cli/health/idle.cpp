@@ -30,7 +30,7 @@ std::string rank_of_muster() {
 
 std::string process_on_gpu(HealthSources& sources) {
   NodeReadRequest request;
-  request.gpus = GpuReadingScope{.processes = true, .inforom = false, .topology = false};
+  request.gpus = GpuReadingScope{.processes = true, .inforom = false};
   const NodeReadings readings = sources.read(std::move(request));
   if (!readings.gpus) return {};
   for (int i = 0; i < readings.gpus->count(); ++i) {

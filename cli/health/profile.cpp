@@ -197,7 +197,7 @@ NodeKind kind_of(HealthSources& sources) {
   kind.product = files.files.text(product_file).value_or("");
   if (know_gpus(files.files, kind)) return kind;
   NodeReadRequest asking;
-  asking.gpus = GpuReadingScope{.processes = false, .inforom = false, .topology = false};
+  asking.gpus = GpuReadingScope{.processes = false, .inforom = false};
   const NodeReadings answers = sources.read(asking);
   if (!answers.gpus) return kind;
   kind.gpu_count = answers.gpus->count();

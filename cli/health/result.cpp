@@ -11,7 +11,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "launcher/agent/health/gate_benchmark.h"

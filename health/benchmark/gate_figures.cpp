@@ -4,7 +4,7 @@
 
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/verdict/check_rules.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 
 #include "health/benchmark/tools/dcgm.h"
 #include "health/benchmark/tools/stress_ng.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 

@@ -9,7 +9,7 @@
 #include "health/benchmark/tools/sample_line.h"
 #include "health/compare/majority.h"
 #include "health/model/check.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "scheduler/text/number.h"
 
 namespace muster {

@@ -1,7 +1,10 @@
-#include "health/checks/registry.h"
-
+// All checks there are.
 #include <algorithm>
 #include <iterator>
+
+#include "health/checks/check_names.h"
+#include "health/checks/start_gate.h"
+#include "health/model/check.h"
 
 namespace muster {
 
@@ -31,6 +34,29 @@ const CheckSpec* find_check(std::string_view id) {
   const auto& all = every_check();
   const auto found = std::ranges::find(all, id, [](const CheckSpec* check) { return check->id; });
   return found == all.end() ? nullptr : *found;
+}
+
+std::vector<std::string> names_of_checks() {
+  std::vector<std::string> names;
+  for (const CheckSpec* check : every_check()) names.emplace_back(check->id);
+  return names;
+}
+
+std::vector<std::string> names_of_gate_checks() {
+  std::vector<std::string> names = names_of_checks();
+  for (const std::string_view id : start_gate_checks()) {
+    if (find_check(id) == nullptr) names.emplace_back(id);
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_checks_at_gates() {
+  std::vector<std::string> names = names_of_gate_checks();
+  std::erase_if(names, [](const std::string& name) {
+    const CheckSpec* spec = find_check(name);
+    return spec != nullptr && !has(spec->phases, Phase::prolog);
+  });
+  return names;
 }
 
 }  // namespace muster

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {
@@ -50,10 +52,7 @@ std::optional<std::string> judge_clock(const StartGateFacts& facts, const StartG
 
 std::optional<std::string> judge_programs(const StartGateFacts& facts, const StartGateWanted&) {
   if (facts.missing_programs.empty()) return {};
-  std::string names;
-  for (const std::string& name : facts.missing_programs)
-    names += (names.empty() ? "" : ", ") + name;
-  return "not found in PATH: " + names;
+  return "not found in PATH: " + joined(facts.missing_programs);
 }
 
 struct Check {

@@ -1,8 +1,7 @@
-// What only many nodes together show: a version that one of them has alone, a bandwidth below that
-// of the others. Pure functions over one value of each node, by the node's name.
+// What only many nodes together show: a version that one of them has alone. Pure functions over
+// one value of each node, by the node's name.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,22 +12,8 @@
 
 namespace muster {
 
-// With fewer nodes a median is too easily that of the bad ones.
-inline constexpr std::size_t median_nodes_min = 8;
-
-struct Majority {
-  std::string value;                   // of more than half of the nodes
-  std::vector<std::string> differing;  // nodes that have another one
-};
-
-// Nothing when no value has more than half of the nodes, or there are no nodes.
-std::optional<Majority> majority_of(const std::map<std::string, std::string>& by_node);
-
 // Of the finite values; the mean of the two middle ones when their count is even.
 std::optional<double> median_of(std::vector<double> values);
-
-// Nodes that are more than `percent` below the median; none with fewer than median_nodes_min.
-std::vector<std::string> below_median(const std::map<std::string, double>& by_node, double percent);
 
 // What one node says of itself, by what it is: "kernel" -> "6.1.0".
 using Facts = std::map<std::string, std::string>;

@@ -5,9 +5,9 @@
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/checks/registry.h"
 #include "health/model/baseline.h"
-#include "health/model/profile_floor.h"
+#include "health/model/check.h"
+#include "health/model/performance.h"
 
 namespace muster {
 
@@ -31,7 +31,7 @@ NodeReadRequest learning_request() {
   request.sources = gpu_sources();
   for (const std::string_view source : infiniband_sources()) request.sources.emplace_back(source);
   for (std::string& source : host_sources({})) request.sources.push_back(std::move(source));
-  request.gpus = GpuReadingScope{.processes = false, .inforom = false, .topology = false};
+  request.gpus = GpuReadingScope{.processes = false, .inforom = false};
   return request;
 }
 

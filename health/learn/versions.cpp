@@ -2,9 +2,8 @@
 
 #include <set>
 
-#include "health/checks/host/versions.h"
-#include "health/checks/infiniband/device_checks.h"
-#include "health/checks/infiniband/port.h"
+#include "health/checks/host/host_checks.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -55,8 +54,7 @@ NodeVersions node_versions(const SourceFiles& files, const GpuReadings* gpus) {
   const auto add = [&](const char* check, Facts facts) {
     if (!facts.empty()) versions.emplace(check, std::move(facts));
   };
-  // Its program is the one that was brought there.
-  add("host.versions", versions_of(files, ""));
+  add("host.versions", versions_of(files));
   add("host.net", mtus_of(files));
   add("ib.fw", infiniband_firmware(files));
   if (gpus != nullptr) add("gpu.versions", gpu_versions(*gpus));

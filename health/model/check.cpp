@@ -53,6 +53,13 @@ double CheckInput::limit(std::string_view name) const {
   return *limit;
 }
 
+std::string text_of(const CheckSeverity& severity) {
+  std::string text = severity.stops_job ? "!" : "";
+  text += word_of(severity.remedy);
+  if (severity.on_recurrence) text += ">" + std::string(word_of(*severity.on_recurrence));
+  return text;
+}
+
 bool has_shared_cause(const HealthFinding& finding) {
   const CheckSpec* spec = find_check(finding.check);
   return finding.fault_class == FaultClass::infra || (spec && spec->is_often_shared);

@@ -1,7 +1,6 @@
 // A check is one row: what it reads, when it passes, what a failure leads to, when it runs, what a
 // profile may set of it, and its judge. Rows stand beside their judges in health/checks,
-// health/fabric and health/model; health/checks/registry.h has all of them. Data and pure
-// functions.
+// health/fabric and health/model; every_check() has all of them. Data and pure functions.
 #pragma once
 
 #include <array>
@@ -139,7 +138,9 @@ std::vector<CheckSpec> joined_rows(std::initializer_list<std::span<const CheckSp
 std::vector<HealthFinding> judge_group(std::span<const CheckSpec> checks, SourceGroup group,
                                        CheckInput input);
 
-// Nothing when there is no such check (health/checks/registry.cpp).
+// All of them (health/checks/registry.cpp), by kind: gpu, ib, fab, host, perf.
+const std::vector<const CheckSpec*>& every_check();
+// Nothing when there is no such check.
 const CheckSpec* find_check(std::string_view id);
 
 // `name` as the row has it, or `clear_after_s`, which every check has. Nothing: no such limit.

@@ -1,5 +1,5 @@
 // The words that rows of checks are written in: what a failure leads to, whose fault it is, how
-// often it must be seen, when it runs. Only for tables of rows, each in a namespace of its own:
+// often it must be seen, when it runs. Only for tables of rows, each in a function of its own:
 // words so short would hide or meet names elsewhere.
 #pragma once
 
@@ -19,6 +19,7 @@ inline constexpr CheckSeverity reset_then_rma{Remedy::reset, Remedy::rma, false}
 inline constexpr CheckSeverity stop_reset{Remedy::reset, {}, true};
 inline constexpr CheckSeverity stop_reset_then_rma{Remedy::reset, Remedy::rma, true};
 inline constexpr CheckSeverity reboot{Remedy::reboot, {}, false};
+inline constexpr CheckSeverity reboot_then_rma{Remedy::reboot, Remedy::rma, false};
 inline constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
 inline constexpr CheckSeverity stop_reboot_then_rma{Remedy::reboot, Remedy::rma, true};
 inline constexpr CheckSeverity rma{Remedy::rma, {}, false};
@@ -26,6 +27,7 @@ inline constexpr CheckSeverity rma{Remedy::rma, {}, false};
 using enum FaultClass;
 using enum Persistence;
 using enum SourceGroup;
+using namespace std::chrono_literals;
 
 // Qualification runs every row.
 constexpr Phases when(std::string_view letters) {

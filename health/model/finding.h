@@ -73,8 +73,6 @@ constexpr std::string_view word_of(FaultClass fault_class) {
 }
 // "!reboot>rma": `!` stops the job, `>` leads to what comes on recurrence.
 std::string text_of(const CheckSeverity& severity);
-// What text_of wrote; nothing: another text.
-std::optional<CheckSeverity> severity_in(std::string_view text);
 
 // Findings put behind others.
 

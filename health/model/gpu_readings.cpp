@@ -1,8 +1,9 @@
 #include "health/model/gpu_readings.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
+
+#include "health/model/source_files.h"
 
 namespace muster {
 
@@ -12,15 +13,6 @@ constexpr std::size_t key_max_bytes = 128;
 constexpr std::size_t value_max_bytes = 4096;  // a list of processes is the longest
 constexpr std::int64_t gpus_max = 64;
 constexpr std::string_view rc_suffix = ".rc";
-
-std::optional<std::int64_t> parse_whole(std::string_view text) {
-  const bool is_hex = text.starts_with("0x");
-  if (is_hex) text.remove_prefix(2);
-  std::int64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value, is_hex ? 16 : 10);
-  return error == std::errc() && at == end ? std::optional(value) : std::nullopt;
-}
 
 bool is_key_byte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -49,7 +41,7 @@ void take_line(std::string_view line, GpuReadings& readings) {
   if (key == "complete") return readings.complete();
   if (!key.ends_with(rc_suffix))
     return readings.add(std::string(key), GpuReading{0, printable(value)});
-  const auto rc = parse_whole(value);
+  const auto rc = decimal_or_hex(value);
   if (rc && *rc > 0 && *rc < 1'000'000) {
     readings.add(std::string(key.substr(0, key.size() - rc_suffix.size())),
                  GpuReading{static_cast<int>(*rc), {}});
@@ -95,7 +87,7 @@ std::optional<std::string_view> GpuReadings::text(std::string_view key) const {
 
 std::optional<std::int64_t> GpuReadings::number(std::string_view key) const {
   const auto said = text(key);
-  return said ? parse_whole(*said) : std::nullopt;
+  return said ? decimal_or_hex(*said) : std::nullopt;
 }
 
 int GpuReadings::count() const {

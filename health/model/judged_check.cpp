@@ -1,36 +1,21 @@
 #include "health/model/judged_check.h"
 
+#include "scheduler/text/text.h"
+
 namespace muster {
-
-namespace {
-
-void join(std::string& list, const std::string& next) {
-  if (!list.empty()) list += ", ";
-  list += next;
-}
-
-}  // namespace
 
 bool is_named_by(const HealthProfile& profile, std::string_view check) {
   return is_required(profile, check) || profile.checks.contains(std::string(check));
 }
 
-void JudgedCheck::pass(std::string value) {
-  join(passed_, value);
-}
-
 void JudgedCheck::warn(std::string value, std::string expected) {
-  join(failed_, value);
-  join(expected_, expected);
+  failed_.push_back(std::move(value));
+  expected_.push_back(std::move(expected));
 }
 
 void JudgedCheck::fail(std::string value, std::string expected) {
   warn(std::move(value), std::move(expected));
   has_failed_hard_ = true;
-}
-
-void JudgedCheck::unknown(std::string why) {
-  unknown_.push_back(std::move(why));
 }
 
 void JudgedCheck::unreadable(std::string_view path, const FileReading& reading) {
@@ -49,8 +34,8 @@ std::optional<HealthFinding> JudgedCheck::finding() const {
                                                  : CheckStatus::pass;
   HealthFinding finding = make_finding(check_, device_, status);
   if (!source_.empty()) finding.source = source_;
-  finding.value = failed_.empty() ? passed_ : failed_;
-  finding.expected = failed_.empty() ? std::string(check_.says) : expected_;
+  finding.value = joined(failed_.empty() ? passed_ : failed_);
+  finding.expected = failed_.empty() ? std::string(check_.says) : joined(expected_);
   if (!failed_.empty() && !has_failed_hard_) finding.severity = only_warn;
   finding.evidence = unknown_;
   finding.evidence.insert(finding.evidence.end(), evidence_.begin(), evidence_.end());
@@ -61,10 +46,6 @@ std::vector<HealthFinding> JudgedCheck::findings() const {
   std::vector<HealthFinding> findings;
   add_to(findings);
   return findings;
-}
-
-void JudgedCheck::add_to(std::vector<HealthFinding>& findings) const {
-  if (auto judged = finding()) findings.push_back(*std::move(judged));
 }
 
 }  // namespace muster

@@ -19,11 +19,11 @@ class JudgedCheck {
   explicit JudgedCheck(const CheckSpec& check, std::string device = {})
       : check_(check), device_(std::move(device)) {}
 
-  void pass(std::string value);
+  void pass(std::string value) { passed_.push_back(std::move(value)); }
   void fail(std::string value, std::string expected);
   // A failure that is only written down, whatever the check's severity.
   void warn(std::string value, std::string expected);
-  void unknown(std::string why);
+  void unknown(std::string why) { unknown_.push_back(std::move(why)); }
   void unreadable(std::string_view path, const FileReading& reading);
   void require(bool holds, std::string value, std::string expected);
   void add_evidence(std::string line) { evidence_.push_back(std::move(line)); }
@@ -31,19 +31,27 @@ class JudgedCheck {
 
   std::optional<HealthFinding> finding() const;
   std::vector<HealthFinding> findings() const;  // that one, if any
-  void add_to(std::vector<HealthFinding>& findings) const;
+  void add_to(std::vector<HealthFinding>& findings) const { append_findings(findings, finding()); }
 
  private:
   const CheckSpec& check_;
   std::string device_;
   std::string source_;  // empty: the check's
-  std::string passed_;
-  std::string failed_;
-  std::string expected_;
+  std::vector<std::string> passed_;
+  std::vector<std::string> failed_;
+  std::vector<std::string> expected_;
   bool has_failed_hard_ = false;
   std::vector<std::string> unknown_;
   std::vector<std::string> evidence_;
 };
+
+// The judge of a row from what adds conditions to its only finding.
+template <void (*judge)(JudgedCheck&, const CheckInput&)>
+std::vector<HealthFinding> in_one_finding(const CheckInput& input) {
+  JudgedCheck judged(input.check());
+  judge(judged, input);
+  return judged.findings();
+}
 
 // Required by the profile, or set there: what it would read is missed where it is not there.
 bool is_named_by(const HealthProfile& profile, std::string_view check);

@@ -10,6 +10,7 @@ namespace muster {
 // The setting of a check, by its id or else by the longest pattern that it fits; the default where
 // there is none.
 CheckSetting setting_of(const HealthProfile& profile, std::string_view check);
+// A device that is left out is so with its ports: `mlx5_an0` leaves out "mlx5_an0:1" too.
 bool is_excluded(const HealthProfile& profile, std::string_view check, std::string_view device);
 // Unknown counts against the node. An agent or a probe that does not answer always does.
 bool is_required(const HealthProfile& profile, std::string_view check);

@@ -1,7 +1,6 @@
 #include "health/model/source_files.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "health/model/profile.h"
 #include "scheduler/text/pattern.h"
@@ -36,14 +35,7 @@ std::optional<std::string_view> SourceFiles::text(std::string_view path) const {
 
 std::optional<std::int64_t> SourceFiles::number(std::string_view path) const {
   const auto said = text(path);
-  if (!said) return std::nullopt;
-  const bool is_hex = said->starts_with("0x");
-  const std::string_view digits = is_hex ? said->substr(2) : *said;
-  std::int64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), value, is_hex ? 16 : 10);
-  const bool is_whole = error == std::errc() && end == digits.data() + digits.size();
-  return is_whole ? std::optional(value) : std::nullopt;
+  return said ? decimal_or_hex(*said) : std::nullopt;
 }
 
 std::vector<std::string> SourceFiles::names_below(std::string_view directory) const {
@@ -56,6 +48,22 @@ std::vector<std::string> SourceFiles::names_below(std::string_view directory) co
     if (names.empty() || names.back() != name) names.push_back(name);
   }
   return names;
+}
+
+std::optional<std::int64_t> decimal_or_hex(std::string_view text) {
+  const bool is_hex = text.starts_with("0x");
+  return whole_number<std::int64_t>(text.substr(is_hex ? 2 : 0), is_hex ? 16 : 10);
+}
+
+std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files) {
+  const auto text = files.text("/proc/uptime");
+  if (!text) return std::nullopt;
+  const auto seconds = whole_number<std::int64_t>(text->substr(0, text->find_first_of(". ")));
+  return seconds && *seconds >= 0 ? std::optional(std::chrono::seconds(*seconds)) : std::nullopt;
+}
+
+std::string boot_id_of(const SourceFiles& files) {
+  return std::string(files.text("/proc/sys/kernel/random/boot_id").value_or(""));
 }
 
 SourcePattern source_pattern_of(std::string_view source) {

@@ -2,11 +2,14 @@
 // from. A host's own, or a recorded one; paths are those of the host ("/sys/class/infiniband").
 #pragma once
 
+#include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace muster {
@@ -42,6 +45,20 @@ class SourceFiles {
  private:
   std::map<std::string, FileReading, std::less<>> files_;
 };
+
+// The whole of a text as a number of the type, without white space; nothing when it is none.
+template <class Number>
+std::optional<Number> whole_number(std::string_view text, int base = 10) {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+// Decimal, or 0x….
+std::optional<std::int64_t> decimal_or_hex(std::string_view text);
+
+std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files);
+std::string boot_id_of(const SourceFiles& files);
 
 // The words of a source ("stat:/dev/shm/nccl-*", "/sys/class/net/*/device@"), taken apart.
 

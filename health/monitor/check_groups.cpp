@@ -8,7 +8,7 @@
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/checks/registry.h"
+#include "health/model/check.h"
 
 namespace muster {
 

@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "health/checks/host/versions.h"
+#include "health/checks/host/host_checks.h"
 #include "health/model/check.h"
 #include "health/model/finding.h"
 #include "health/monitor/check_groups.h"

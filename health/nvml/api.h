@@ -1,5 +1,5 @@
-// The part of the driver's management library that is asked: its structs, codes and function types,
-// written down here because the toolkit has no header of it. Layouts are those of x86-64 and never
+// The part of the driver's management library that is asked: its structs and codes, written
+// down here because the toolkit has no header of it. Layouts are those of x86-64 and never
 // change; a struct that grew has a version word, `size | version << 24`, and the library refuses
 // one that it does not know (code 25). Nothing outside health/nvml sees these types.
 #pragma once
@@ -15,7 +15,6 @@ using NvmlEventSet = void*;
 
 inline constexpr NvmlReturn nvml_success = 0;
 inline constexpr NvmlReturn nvml_invalid_argument = 2;
-inline constexpr NvmlReturn nvml_not_supported = 3;
 inline constexpr NvmlReturn nvml_insufficient_size = 7;
 inline constexpr NvmlReturn nvml_timeout = 10;
 inline constexpr NvmlReturn nvml_library_not_found = 12;
@@ -215,14 +214,5 @@ static_assert(sizeof(NvmlLinkInfoV2) == 1612);
 inline constexpr unsigned nvml_link_info_v1 = nvml_version_word(8, 1);
 inline constexpr unsigned nvml_link_info_v2 = nvml_version_word(sizeof(NvmlLinkInfoV2), 2);
 static_assert(nvml_link_info_v2 == 0x0200064c);
-
-// Function types that many symbols share.
-using NvmlNumberCall = NvmlReturn (*)(NvmlDevice, unsigned*);
-using NvmlBigNumberCall = NvmlReturn (*)(NvmlDevice, std::uint64_t*);
-using NvmlTextCall = NvmlReturn (*)(NvmlDevice, char*, unsigned);
-using NvmlPairCall = NvmlReturn (*)(NvmlDevice, unsigned*, unsigned*);
-using NvmlIndexedCall = NvmlReturn (*)(NvmlDevice, unsigned, unsigned*);
-template <class T>
-using NvmlStructCall = NvmlReturn (*)(NvmlDevice, T*);
 
 }  // namespace muster

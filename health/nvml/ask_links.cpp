@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "health/nvml/reader.h"
@@ -39,8 +40,7 @@ std::string value_text(const NvmlFieldValue& field) {
 
 void ask_all(const NvmlGpu& gpu, std::vector<NvmlFieldValue>& fields, bool is_scoped) {
   const NvmlReturn called =
-      gpu.asker.call("nvmlDeviceGetFieldValues", gpu.nvml.field_values, gpu.device,
-                     static_cast<int>(fields.size()), fields.data());
+      gpu.call("nvmlDeviceGetFieldValues", static_cast<int>(fields.size()), fields.data());
   for (const NvmlFieldValue& field : fields) {
     const std::string scope = is_scoped ? "." + std::to_string(field.scope) : "";
     const NvmlReturn rc = called == nvml_success ? field.rc : called;
@@ -56,40 +56,31 @@ NvmlFieldValue question(unsigned field, unsigned scope) {
 }
 
 unsigned link_count(const NvmlGpu& gpu) {
-  std::vector<NvmlFieldValue> fields{question(field_link_count, 0)};
-  const NvmlReturn rc = gpu.asker.call("nvmlDeviceGetFieldValues", gpu.nvml.field_values,
-                                       gpu.device, 1, fields.data());
+  NvmlFieldValue field = question(field_link_count, 0);
+  const NvmlReturn rc = gpu.call("nvmlDeviceGetFieldValues", 1, &field);
   // Drivers that do not tell refuse a link that is none.
-  if (rc != nvml_success || fields[0].rc != nvml_success) return links_max;
-  return std::min(fields[0].value.uint32, links_max);
-}
-
-void ask_link_counters(const NvmlGpu& gpu, unsigned link) {
-  constexpr const char* names[] = {"replay", "recovery", "crc_flit", "crc_data"};
-  for (int counter = 0; counter < 4; ++counter) {
-    std::uint64_t value = 0;
-    const NvmlReturn rc =
-        gpu.asker.call("nvmlDeviceGetNvLinkErrorCounter", gpu.nvml.link_error_counter, gpu.device,
-                       link, counter, &value);
-    gpu.asker.tell_number("link." + std::to_string(link) + "." + names[counter], rc, value);
-  }
+  if (rc != nvml_success || field.rc != nvml_success) return links_max;
+  return std::min(field.value.uint32, links_max);
 }
 
 // Whether the GPU has such a link.
 bool ask_link(const NvmlGpu& gpu, unsigned link) {
-  const std::string key = "link." + std::to_string(link);
+  constexpr const char* counters[] = {"replay", "recovery", "crc_flit", "crc_data"};
+  const std::string key = "link." + std::to_string(link) + ".";
   unsigned state = 0;
-  NvmlReturn rc =
-      gpu.asker.call("nvmlDeviceGetNvLinkState", gpu.nvml.link_state, gpu.device, link, &state);
+  NvmlReturn rc = gpu.call("nvmlDeviceGetNvLinkState", link, &state);
   if (rc == nvml_invalid_argument) return false;
-  gpu.asker.tell_number(key + ".state", rc, state);
+  gpu.asker.tell_number(key + "state", rc, state);
   if (rc != nvml_success) return false;
   NvmlPciInfo remote{};
-  rc = gpu.asker.call("nvmlDeviceGetNvLinkRemotePciInfo", gpu.nvml.link_remote_pci, gpu.device,
-                      link, &remote);
+  rc = gpu.call({"nvmlDeviceGetNvLinkRemotePciInfo", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}, link,
+                &remote);
   remote.bus_id[sizeof remote.bus_id - 1] = '\0';
-  gpu.asker.tell(key + ".remote", rc, remote.bus_id);
-  ask_link_counters(gpu, link);
+  gpu.asker.tell(key + "remote", rc, remote.bus_id);
+  for (int counter = 0; counter < 4; ++counter) {
+    gpu.ask_number<std::uint64_t>(key + counters[counter], "nvmlDeviceGetNvLinkErrorCounter", link,
+                                  counter);
+  }
   return true;
 }
 
@@ -99,31 +90,22 @@ void ask_encryption(const NvmlGpu& gpu) {
   for (const unsigned version : {nvml_link_info_v2, nvml_link_info_v1}) {
     if (rc != nvml_version_mismatch) break;
     info.version = version;
-    rc = gpu.asker.call("nvmlDeviceGetNvLinkInfo", gpu.nvml.link_info, gpu.device, &info);
+    rc = gpu.call("nvmlDeviceGetNvLinkInfo", &info);
   }
   gpu.asker.tell_number("link.encrypted", rc, info.is_encrypted);
 }
 
 void ask_pcie(const NvmlGpu& gpu) {
-  const struct {
-    const char* key;
-    const char* symbol;
-    NvmlNumberCall function;
-  } questions[] = {
-      {"pcie.gen", "nvmlDeviceGetCurrPcieLinkGeneration", gpu.nvml.pcie_generation},
-      {"pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", gpu.nvml.pcie_width},
-      {"pcie.max_gen", "nvmlDeviceGetMaxPcieLinkGeneration", gpu.nvml.pcie_max_generation},
-      {"pcie.max_width", "nvmlDeviceGetMaxPcieLinkWidth", gpu.nvml.pcie_max_width},
-      {"pcie.gpu_max_gen", "nvmlDeviceGetGpuMaxPcieLinkGeneration",
-       gpu.nvml.pcie_gpu_max_generation},
-      {"pcie.replay", "nvmlDeviceGetPcieReplayCounter", gpu.nvml.pcie_replay_counter},
-      {"pcie.speed", "nvmlDeviceGetPcieSpeed", gpu.nvml.pcie_speed},
+  constexpr std::pair<const char*, const char*> questions[] = {
+      {"pcie.gen", "nvmlDeviceGetCurrPcieLinkGeneration"},
+      {"pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"},
+      {"pcie.max_gen", "nvmlDeviceGetMaxPcieLinkGeneration"},
+      {"pcie.max_width", "nvmlDeviceGetMaxPcieLinkWidth"},
+      {"pcie.gpu_max_gen", "nvmlDeviceGetGpuMaxPcieLinkGeneration"},
+      {"pcie.replay", "nvmlDeviceGetPcieReplayCounter"},
+      {"pcie.speed", "nvmlDeviceGetPcieSpeed"},
   };
-  for (const auto& one : questions) {
-    unsigned value = 0;
-    const NvmlReturn rc = gpu.asker.call(one.symbol, one.function, gpu.device, &value);
-    gpu.asker.tell_number(one.key, rc, value);
-  }
+  for (const auto& [key, name] : questions) gpu.ask_number(key, name);
 }
 
 std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
@@ -148,14 +130,12 @@ FabricAnswer newest_fabric_info(const NvmlGpu& gpu) {
     if (answer.rc != nvml_version_mismatch) break;
     answer.version = version;
     answer.info.version = version == 3 ? nvml_fabric_info_v3 : nvml_fabric_info_v2;
-    answer.rc = gpu.asker.call("nvmlDeviceGetGpuFabricInfoV", gpu.nvml.fabric_info, gpu.device,
-                               &answer.info);
+    answer.rc = gpu.call("nvmlDeviceGetGpuFabricInfoV", &answer.info);
   }
   if (answer.rc != nvml_function_not_found && answer.rc != nvml_version_mismatch) return answer;
   NvmlFabricInfoV1 old{};
   answer.version = 1;
-  answer.rc =
-      gpu.asker.call("nvmlDeviceGetGpuFabricInfo", gpu.nvml.fabric_info_v1, gpu.device, &old);
+  answer.rc = gpu.call("nvmlDeviceGetGpuFabricInfo", &old);
   std::copy(std::begin(old.cluster), std::end(old.cluster), std::begin(answer.info.cluster));
   answer.info.status = old.status;
   answer.info.clique = old.clique;

@@ -16,24 +16,17 @@ constexpr int cause_double_bit = 1;
 void ask_ecc_counter(const NvmlGpu& gpu, int error, int counter) {
   const std::string suffix = std::string(error == error_corrected ? "cor." : "unc.") +
                              (counter == counter_volatile ? "volatile" : "aggregate");
-  std::uint64_t value = 0;
-  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetTotalEccErrors", gpu.nvml.total_ecc_errors,
-                                 gpu.device, error, counter, &value);
-  gpu.asker.tell_number("ecc." + suffix, rc, value);
+  gpu.ask_number<std::uint64_t>("ecc." + suffix, "nvmlDeviceGetTotalEccErrors", error, counter);
   for (const int location : {location_dram, location_sram}) {
-    value = 0;
-    rc = gpu.asker.call("nvmlDeviceGetMemoryErrorCounter", gpu.nvml.memory_error_counter,
-                        gpu.device, error, counter, location, &value);
-    gpu.asker.tell_number((location == location_dram ? "ecc.dram." : "ecc.sram.") + suffix, rc,
-                          value);
+    gpu.ask_number<std::uint64_t>((location == location_dram ? "ecc.dram." : "ecc.sram.") + suffix,
+                                  "nvmlDeviceGetMemoryErrorCounter", error, counter, location);
   }
 }
 
 void ask_sram(const NvmlGpu& gpu) {
   NvmlSramErrors errors{};
   errors.version = nvml_sram_errors_v1;
-  const NvmlReturn rc =
-      gpu.asker.call("nvmlDeviceGetSramEccErrorStatus", gpu.nvml.sram_errors, gpu.device, &errors);
+  const NvmlReturn rc = gpu.call("nvmlDeviceGetSramEccErrorStatus", &errors);
   gpu.asker.tell_number("sram.parity.aggregate", rc, errors.aggregate_parity);
   gpu.asker.tell_number("sram.secded.aggregate", rc, errors.aggregate_secded);
   gpu.asker.tell_number("sram.parity.volatile", rc, errors.volatile_parity);
@@ -42,28 +35,14 @@ void ask_sram(const NvmlGpu& gpu) {
 }
 
 // The call with room for nothing says how many there are.
-NvmlReturn count_retired(const NvmlGpu& gpu, int cause, unsigned& count) {
-  count = 0;
-  const NvmlReturn rc =
-      gpu.nvml.retired_pages_v2 != nullptr
-          ? gpu.asker.call("nvmlDeviceGetRetiredPages", gpu.nvml.retired_pages_v2, gpu.device,
-                           cause, &count, static_cast<std::uint64_t*>(nullptr),
-                           static_cast<std::uint64_t*>(nullptr))
-          : gpu.asker.call("nvmlDeviceGetRetiredPages", gpu.nvml.retired_pages, gpu.device, cause,
-                           &count, static_cast<std::uint64_t*>(nullptr));
-  return rc == nvml_insufficient_size ? nvml_success : rc;
-}
-
-void ask_retired(const NvmlGpu& gpu) {
+void ask_retired(const NvmlGpu& gpu, const char* key, int cause) {
+  constexpr const char* name = "nvmlDeviceGetRetiredPages";
+  const NvmlCall newer{name, "nvmlDeviceGetRetiredPages_v2"};
+  constexpr std::uint64_t* nowhere = nullptr;
   unsigned count = 0;
-  NvmlReturn rc = count_retired(gpu, cause_single_bit, count);
-  gpu.asker.tell_number("retired.sbe", rc, count);
-  rc = count_retired(gpu, cause_double_bit, count);
-  gpu.asker.tell_number("retired.dbe", rc, count);
-  unsigned pending = 0;
-  rc = gpu.asker.call("nvmlDeviceGetRetiredPagesPendingStatus", gpu.nvml.retired_pages_pending,
-                      gpu.device, &pending);
-  gpu.asker.tell_number("retired.pending", rc, pending);
+  const NvmlReturn rc = gpu.asker.has(newer) ? gpu.call(newer, cause, &count, nowhere, nowhere)
+                                             : gpu.call(name, cause, &count, nowhere);
+  gpu.asker.tell_number(key, rc == nvml_insufficient_size ? nvml_success : rc, count);
 }
 
 void ask_remapped(const NvmlGpu& gpu) {
@@ -71,22 +50,21 @@ void ask_remapped(const NvmlGpu& gpu) {
   unsigned uncorrected = 0;
   unsigned pending = 0;
   unsigned failure = 0;
-  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetRemappedRows", gpu.nvml.remapped_rows, gpu.device,
-                                 &corrected, &uncorrected, &pending, &failure);
+  NvmlReturn rc =
+      gpu.call("nvmlDeviceGetRemappedRows", &corrected, &uncorrected, &pending, &failure);
   gpu.asker.tell_number("remap.corr", rc, corrected);
   gpu.asker.tell_number("remap.unc", rc, uncorrected);
   gpu.asker.tell_number("remap.pending", rc, pending);
   gpu.asker.tell_number("remap.failure", rc, failure);
   NvmlRemappedRowsV2 rows{};
-  rc = gpu.asker.call("nvmlDeviceGetRemappedRows_v2", gpu.nvml.remapped_rows_v2, gpu.device, &rows);
+  rc = gpu.call("nvmlDeviceGetRemappedRows_v2", &rows);
   gpu.asker.tell_number("remap.inactive_corr", rc, rows.corrected_inactive);
   gpu.asker.tell_number("remap.inactive_unc", rc, rows.uncorrected_inactive);
 }
 
 void ask_remap_banks(const NvmlGpu& gpu) {
   NvmlRemapHistogram banks{};
-  const NvmlReturn rc = gpu.asker.call("nvmlDeviceGetRowRemapperHistogram",
-                                       gpu.nvml.remap_histogram, gpu.device, &banks);
+  const NvmlReturn rc = gpu.call("nvmlDeviceGetRowRemapperHistogram", &banks);
   gpu.asker.tell_number("remap.banks.max", rc, banks.max);
   gpu.asker.tell_number("remap.banks.high", rc, banks.high);
   gpu.asker.tell_number("remap.banks.partial", rc, banks.partial);
@@ -96,12 +74,11 @@ void ask_remap_banks(const NvmlGpu& gpu) {
 
 void ask_repairs(const NvmlGpu& gpu) {
   NvmlUnrepairableMemory memory{};
-  NvmlReturn rc = gpu.asker.call("nvmlDeviceGetUnrepairableMemoryFlag_v1",
-                                 gpu.nvml.unrepairable_memory, gpu.device, &memory);
+  NvmlReturn rc = gpu.call("nvmlDeviceGetUnrepairableMemoryFlag_v1", &memory);
   gpu.asker.tell_number("unrepairable", rc, memory.is_unrepairable);
   NvmlRepairStatus repair{};
   repair.version = nvml_repair_v1;
-  rc = gpu.asker.call("nvmlDeviceGetRepairStatus", gpu.nvml.repair_status, gpu.device, &repair);
+  rc = gpu.call("nvmlDeviceGetRepairStatus", &repair);
   gpu.asker.tell_number("repair.channel", rc, repair.channel_pending);
   gpu.asker.tell_number("repair.tpc", rc, repair.tpc_pending);
 }
@@ -110,12 +87,11 @@ void ask_repairs(const NvmlGpu& gpu) {
 void ask_use(const NvmlGpu& gpu) {
   NvmlMemoryV2 memory{};
   memory.version = nvml_memory_v2;
-  NvmlReturn rc =
-      gpu.asker.call("nvmlDeviceGetMemoryInfo_v2", gpu.nvml.memory_v2, gpu.device, &memory);
+  NvmlReturn rc = gpu.call("nvmlDeviceGetMemoryInfo_v2", &memory);
   gpu.asker.tell_number("memory.reserved", rc, memory.reserved);
   if (rc == nvml_function_not_found || rc == nvml_version_mismatch) {
     NvmlMemory old{};
-    rc = gpu.asker.call("nvmlDeviceGetMemoryInfo", gpu.nvml.memory, gpu.device, &old);
+    rc = gpu.call("nvmlDeviceGetMemoryInfo", &old);
     memory.total = old.total;
     memory.used = old.used;
   }
@@ -126,12 +102,7 @@ void ask_use(const NvmlGpu& gpu) {
 }  // namespace
 
 void ask_memory(const NvmlGpu& gpu) {
-  unsigned current = 0;
-  unsigned pending = 0;
-  const NvmlReturn rc =
-      gpu.asker.call("nvmlDeviceGetEccMode", gpu.nvml.ecc_mode, gpu.device, &current, &pending);
-  gpu.asker.tell_number("ecc.current", rc, current);
-  gpu.asker.tell_number("ecc.pending", rc, pending);
+  gpu.ask_pair("ecc.current", "ecc.pending", "nvmlDeviceGetEccMode");
   for (const int error : {error_corrected, error_uncorrected}) {
     for (const int counter : {counter_volatile, counter_aggregate})
       ask_ecc_counter(gpu, error, counter);
@@ -143,7 +114,9 @@ void ask_memory(const NvmlGpu& gpu) {
 void ask_row_repairs(const NvmlGpu& gpu) {
   ask_remapped(gpu);
   ask_remap_banks(gpu);
-  ask_retired(gpu);
+  ask_retired(gpu, "retired.sbe", cause_single_bit);
+  ask_retired(gpu, "retired.dbe", cause_double_bit);
+  gpu.ask_number("retired.pending", "nvmlDeviceGetRetiredPagesPendingStatus");
   ask_repairs(gpu);
 }
 

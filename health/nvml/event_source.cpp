@@ -1,6 +1,7 @@
 #include "health/nvml/event_source.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "health/model/gpu_readings.h"
@@ -13,19 +14,24 @@ Error failed(const char* what, NvmlReturn rc) {
   return Error{std::string(what) + ": " + nvml_code_text(rc)};
 }
 
-bool has_events(const NvmlFunctions& nvml) {
-  return nvml.event_set_create != nullptr && nvml.event_set_wait != nullptr &&
-         nvml.event_set_free != nullptr && nvml.register_events != nullptr &&
-         nvml.supported_event_types != nullptr && nvml.count != nullptr &&
-         nvml.handle_by_index != nullptr;
+constexpr NvmlCall create_set{"nvmlEventSetCreate"};
+constexpr NvmlCall wait_for_event{"nvmlEventSetWait", "nvmlEventSetWait_v2", "nvmlEventSetWait"};
+constexpr NvmlCall free_set{"nvmlEventSetFree"};
+constexpr NvmlCall supported_types{"nvmlDeviceGetSupportedEventTypes"};
+constexpr NvmlCall register_events{"nvmlDeviceRegisterEvents"};
+
+bool has_events(const NvmlLibrary& nvml) {
+  return std::ranges::all_of(std::array{create_set, wait_for_event, free_set, supported_types,
+                                        register_events, nvml_count, nvml_handle},
+                             [&](const NvmlCall& what) { return nvml.has(what); });
 }
 
 }  // namespace
 
-Result<GpuEventSource> GpuEventSource::open(const NvmlFunctions& nvml, std::uint64_t types) {
+Result<GpuEventSource> GpuEventSource::open(const NvmlLibrary& nvml, std::uint64_t types) {
   if (!has_events(nvml)) return failed("GPU events", nvml_function_not_found);
   NvmlEventSet set = nullptr;
-  if (const NvmlReturn rc = nvml.event_set_create(&set); rc != nvml_success)
+  if (const NvmlReturn rc = nvml.call(create_set, &set); rc != nvml_success)
     return failed("nvmlEventSetCreate", rc);
   GpuEventSource source(nvml, set);
   if (source.register_gpus(types) == 0) return Error{"no GPU reports events"};
@@ -38,28 +44,29 @@ GpuEventSource::GpuEventSource(GpuEventSource&& other) noexcept
       devices_(std::move(other.devices_)) {}
 
 GpuEventSource::~GpuEventSource() {
-  if (set_ != nullptr) nvml_.event_set_free(set_);
+  if (set_ != nullptr) nvml_.call(free_set, set_);
 }
 
 int GpuEventSource::register_gpus(std::uint64_t types) {
   unsigned count = 0;
-  if (nvml_.count(&count) != nvml_success) return 0;
+  if (nvml_.call(nvml_count, &count) != nvml_success) return 0;
   int telling = 0;
   for (unsigned index = 0; index < std::min(count, nvml_gpus_max); ++index) {
     NvmlDevice device = nullptr;
     std::uint64_t supported = 0;
-    const bool is_there = nvml_.handle_by_index(index, &device) == nvml_success &&
-                          nvml_.supported_event_types(device, &supported) == nvml_success;
+    const bool is_there = nvml_.call(nvml_handle, index, &device) == nvml_success &&
+                          nvml_.call(supported_types, device, &supported) == nvml_success;
     devices_.push_back(device);
     if (!is_there || (supported & types) == 0) continue;
-    if (nvml_.register_events(device, supported & types, set_) == nvml_success) ++telling;
+    if (nvml_.call(register_events, device, supported & types, set_) == nvml_success) ++telling;
   }
   return telling;
 }
 
 Result<std::optional<GpuEvent>> GpuEventSource::wait(std::chrono::milliseconds timeout) {
   NvmlEventData data{};
-  const NvmlReturn rc = nvml_.event_set_wait(set_, &data, static_cast<unsigned>(timeout.count()));
+  const NvmlReturn rc =
+      nvml_.call(wait_for_event, set_, &data, static_cast<unsigned>(timeout.count()));
   if (rc == nvml_timeout) return std::optional<GpuEvent>();
   if (rc != nvml_success) return failed("nvmlEventSetWait", rc);
   GpuEvent event{std::nullopt, data.type, data.data};

@@ -28,7 +28,7 @@ struct GpuEvent {
 class GpuEventSource {
  public:
   // Of the types asked for, those that each GPU supports. An error when no GPU tells any.
-  static Result<GpuEventSource> open(const NvmlFunctions& nvml, std::uint64_t types);
+  static Result<GpuEventSource> open(const NvmlLibrary& nvml, std::uint64_t types);
   GpuEventSource(GpuEventSource&& other) noexcept;
   GpuEventSource& operator=(GpuEventSource&&) = delete;
   ~GpuEventSource();
@@ -37,10 +37,10 @@ class GpuEventSource {
   Result<std::optional<GpuEvent>> wait(std::chrono::milliseconds timeout);
 
  private:
-  GpuEventSource(const NvmlFunctions& nvml, NvmlEventSet set) : nvml_(nvml), set_(set) {}
+  GpuEventSource(const NvmlLibrary& nvml, NvmlEventSet set) : nvml_(nvml), set_(set) {}
   int register_gpus(std::uint64_t types);
 
-  const NvmlFunctions& nvml_;
+  const NvmlLibrary& nvml_;
   NvmlEventSet set_;
   std::vector<NvmlDevice> devices_;  // by index
 };

@@ -16,32 +16,26 @@ namespace muster {
 struct GpuReadingScope {
   bool processes = true;  // 0.1 to 4.5 ms a GPU under a lock that running ranks need
   bool inforom = true;    // reads flash memory
-  bool topology = false;  // all pairs: 600 ms
 };
 
 // The readings of all GPUs; begins with nvmlInit and ends with nvmlShutdown. A GPU that is lost is
 // asked no more.
-void read_gpus(const NvmlFunctions& nvml, const GpuReadingScope& scope, const GpuReadingSink& sink);
-
-// The same with the library of the path (empty: the usual one), collected. Where there is no
-// library, `init` says so.
-GpuReadings read_gpus_of_library(const std::string& path, const GpuReadingScope& scope);
+void read_gpus(const NvmlLibrary& nvml, const GpuReadingScope& scope, const GpuReadingSink& sink);
 
 // Makes calls to the library one at a time, each announced before it is made, and turns what comes
 // back into readings. Knows how calls go, not what is asked.
-
 class NvmlAsker {
  public:
   // `prefix` goes before all keys and calls: "gpu3."; empty: the node.
-  NvmlAsker(const GpuReadingSink& sink, std::string prefix)
-      : sink_(sink), prefix_(std::move(prefix)) {}
+  NvmlAsker(const NvmlLibrary& nvml, const GpuReadingSink& sink, std::string prefix)
+      : nvml_(nvml), sink_(sink), prefix_(std::move(prefix)) {}
 
-  // A function that the library lacks is "not found".
-  template <class Function, class... Arguments>
-  NvmlReturn call(const char* symbol, Function function, Arguments... arguments) {
-    if (function == nullptr) return nvml_function_not_found;
-    sink_.calling(prefix_ + symbol);
-    const NvmlReturn rc = function(arguments...);
+  bool has(const NvmlCall& what) const { return nvml_.has(what); }
+  template <class... Arguments>
+  NvmlReturn call(const NvmlCall& what, Arguments... arguments) {
+    if (!has(what)) return nvml_function_not_found;
+    sink_.calling(prefix_ + what.name);
+    const NvmlReturn rc = nvml_.call(what, arguments...);
     is_lost_ = is_lost_ || rc == nvml_gpu_is_lost;
     return rc;
   }
@@ -58,21 +52,41 @@ class NvmlAsker {
   bool is_lost() const { return is_lost_; }
 
  private:
+  const NvmlLibrary& nvml_;
   const GpuReadingSink& sink_;
   std::string prefix_;
   bool is_lost_ = false;
 };
 
-// What one GPU is asked, by theme. Each function makes the calls of its theme and tells the
-// answers.
-
 // A GPU that answers, and how.
 struct NvmlGpu {
-  const NvmlFunctions& nvml;
   NvmlDevice device;
   NvmlAsker& asker;
+
+  template <class... Arguments>
+  NvmlReturn call(const NvmlCall& what, Arguments... arguments) const {
+    return asker.call(what, device, arguments...);
+  }
+  // A call that writes one number, behind its other arguments.
+  template <class Number = unsigned, class... Arguments>
+  NvmlReturn ask_number(const std::string& key, const NvmlCall& what,
+                        Arguments... arguments) const {
+    Number value{};
+    const NvmlReturn rc = call(what, arguments..., &value);
+    asker.tell_number(key, rc, value);
+    return rc;
+  }
+  void ask_pair(const char* first_key, const char* second_key, const NvmlCall& what) const {
+    unsigned first = 0;
+    unsigned second = 0;
+    const NvmlReturn rc = call(what, &first, &second);
+    asker.tell_number(first_key, rc, first);
+    asker.tell_number(second_key, rc, second);
+  }
 };
 
+// What one GPU is asked, by theme. Each function makes the calls of its theme and tells the
+// answers.
 void ask_identity(const NvmlGpu& gpu);
 void ask_memory(const NvmlGpu& gpu);
 void ask_row_repairs(const NvmlGpu& gpu);

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "health/verdict/drain_reason.h"
 #include "scheduler/model/names.h"
 
 namespace muster {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "health/verdict/drain_reason.h"
-
 namespace muster {
 
 namespace {

@@ -72,7 +72,7 @@ void ask_and_tell(const NodeReadRequest& asked, Teller& teller) {
   teller.say(GpuCallBegins{"dlopen"});
   const auto library = NvmlLibrary::load(asked.nvml_library);
   if (!library) return teller.say(GpuIsRead{"init", {nvml_library_not_found, {}}});
-  read_gpus(library->functions(), *asked.gpus,
+  read_gpus(*library, *asked.gpus,
             {[&](const std::string& call) { teller.say(GpuCallBegins{call}); },
              [&](const std::string& key, const GpuReading& reading) {
                teller.say(GpuIsRead{key, reading});
@@ -119,13 +119,12 @@ class EventWatch {
     auto library = NvmlLibrary::load(*path_);
     if (!library) return fail(library.error().message);
     library_ = std::make_unique<NvmlLibrary>(std::move(*library));
-    const NvmlFunctions& nvml = library_->functions();
     teller_.tell(EventCallBegins{"nvmlInit"});
-    const NvmlReturn begun = nvml.init == nullptr ? nvml_function_not_found : nvml.init();
+    const NvmlReturn begun = library_->call(nvml_init);
     is_initialised_ = begun == nvml_success;
     if (!is_initialised_) return fail("nvmlInit: " + nvml_code_text(begun));
     teller_.tell(EventCallBegins{"nvmlDeviceRegisterEvents"});
-    auto source = GpuEventSource::open(nvml, gpu_event_usual);
+    auto source = GpuEventSource::open(*library_, gpu_event_usual);
     if (!source) return fail(source.error().message);
     source_.emplace(std::move(*source));
     is_announced_ = false;
@@ -136,8 +135,7 @@ class EventWatch {
   void fail(const std::string& why) {
     teller_.tell(EventCallBegins{"nvmlShutdown"});
     source_.reset();
-    if (is_initialised_ && library_->functions().shutdown != nullptr)
-      static_cast<void>(library_->functions().shutdown());
+    if (is_initialised_) static_cast<void>(library_->call(nvml_shutdown));
     is_initialised_ = false;
     library_.reset();
     retry_at_ = std::chrono::steady_clock::now() + event_retry;

@@ -25,19 +25,16 @@ enum class Kind : std::uint8_t {
 constexpr std::uint8_t scope_gpus = 1;
 constexpr std::uint8_t scope_processes = 2;
 constexpr std::uint8_t scope_inforom = 4;
-constexpr std::uint8_t scope_topology = 8;
 
 std::uint8_t scope_bits(const std::optional<GpuReadingScope>& scope) {
   if (!scope) return 0;
   return static_cast<std::uint8_t>(scope_gpus | (scope->processes ? scope_processes : 0) |
-                                   (scope->inforom ? scope_inforom : 0) |
-                                   (scope->topology ? scope_topology : 0));
+                                   (scope->inforom ? scope_inforom : 0));
 }
 
 std::optional<GpuReadingScope> scope_of(std::uint8_t bits) {
   if ((bits & scope_gpus) == 0) return std::nullopt;
-  return GpuReadingScope{(bits & scope_processes) != 0, (bits & scope_inforom) != 0,
-                         (bits & scope_topology) != 0};
+  return GpuReadingScope{(bits & scope_processes) != 0, (bits & scope_inforom) != 0};
 }
 
 class FrameWriter {

@@ -7,7 +7,7 @@
 // texts.
 //
 //   reader to helper    1 read    root, library, sources, skip, scope (u8: 1 gpus, 2 processes,
-//                                 4 inforom, 8 topology)
+//                                 4 inforom)
 //                       2 watch   library, slice (u32, ms)
 //   helper to reader   16 begins  path
 //                      17 file    path, error, missing (u8), text

@@ -36,10 +36,7 @@ CheckRules rules_of(const HealthProfile& profile) {
 }
 
 CheckMode mode_of(const CheckRules& rules, std::string_view check, std::string_view device) {
-  const std::string_view board = device.substr(0, device.find(':'));
-  if (is_excluded(rules.profile, check, device) || is_excluded(rules.profile, check, board)) {
-    return CheckMode::off;
-  }
+  if (is_excluded(rules.profile, check, device)) return CheckMode::off;
   const auto set = setting_of(rules.profile, check).mode;
   if (set) return *set;
   if (is_required(rules.profile, check)) return CheckMode::enforce;
@@ -62,11 +59,6 @@ Seconds clean_time_needed(const CheckRules& rules, std::string_view check) {
 
 Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check) {
   return clean_time(rules, check, std::min(usual_clean_time(rules, check), clear_after_remedy));
-}
-
-bool is_link_check(std::string_view check) {
-  const CheckSpec* spec = find_check(check);
-  return spec != nullptr && spec->is_of_link;
 }
 
 }  // namespace muster

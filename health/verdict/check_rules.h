@@ -43,6 +43,5 @@ int passes_needed(const CheckRules& rules, std::string_view check);
 Seconds clean_time_needed(const CheckRules& rules, std::string_view check);
 // The same when what the fault called for has been done.
 Seconds clean_time_after_remedy(const CheckRules& rules, std::string_view check);
-bool is_link_check(std::string_view check);
 
 }  // namespace muster

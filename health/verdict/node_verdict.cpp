@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "health/verdict/drain_reason.h"
+#include "scheduler/model/node_fault.h"
 
 namespace muster {
 
@@ -55,10 +55,7 @@ std::string name_of(const std::string& check, const std::string& device) {
 }
 
 bool is_meant(const DrainReason& reason, const Streak& streak) {
-  HealthFinding finding;
-  finding.check = streak.check;
-  finding.device = streak.device;
-  const DrainReason own = reason_of(finding, {});
+  const DrainReason own = drain_reason({}, streak.check, streak.device, {});
   return own.check == reason.check && own.device == reason.device;
 }
 
@@ -81,7 +78,8 @@ Remedy NodeVerdict::worst() const {
 
 std::string NodeVerdict::reason() const {
   if (drains.empty()) return {};
-  return text_of(reason_of(drains.front().finding, drains.front().id));
+  const HealthFinding& worst = drains.front().finding;
+  return text_of(drain_reason(worst.fault_class, worst.check, worst.device, drains.front().id));
 }
 
 NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules, Time now) {

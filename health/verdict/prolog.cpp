@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {
 
 std::string list_of(const std::vector<SampleWanted>& questions) {
-  std::string text;
-  for (const SampleWanted& one : questions) {
-    if (!text.empty()) text += ", ";
-    text += one.device.empty() ? one.check : one.check + " on " + one.device;
-  }
-  return text;
+  std::vector<std::string> names;
+  for (const SampleWanted& one : questions)
+    names.push_back(one.device.empty() ? one.check : one.check + " on " + one.device);
+  return joined(names);
 }
 
 // A clock that went back makes no verdict young.

@@ -1,11 +1,10 @@
 #include "health/verdict/streaks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <tuple>
-
-#include "health/verdict/drain_reason.h"
 
 namespace muster {
 
@@ -19,6 +18,20 @@ std::string key_of(const std::string& check, const std::string& device, const st
 
 void count_one(int& counter) {
   if (counter < std::numeric_limits<int>::max()) counter += 1;
+}
+
+// FNV-1a; the fields are kept apart, or ("a", "bc") and ("ab", "c") would be one.
+std::uint64_t hash_of_words(const std::array<std::string_view, 4>& words) {
+  std::uint64_t hash = 14695981039346656037ull;
+  const auto add = [&](char c) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 1099511628211ull;
+  };
+  for (const std::string_view word : words) {
+    for (const char c : word) add(c);
+    add('\0');
+  }
+  return hash ^ (hash >> 32);
 }
 
 // A value that was read and is bad is worse than none.
@@ -161,7 +174,8 @@ void add_pass(Streak& streak, const CheckRules& rules, const SampleMoment& at) {
 }
 
 bool is_settling(const HealthFinding& finding, const SampleMoment& at) {
-  return at.uptime && *at.uptime < link_settling && is_link_check(finding.check);
+  const CheckSpec* spec = find_check(finding.check);
+  return at.uptime && *at.uptime < link_settling && spec != nullptr && spec->is_of_link;
 }
 
 void add_one(Streaks& streaks, const HealthFinding& finding, const CheckRules& rules,
@@ -239,6 +253,17 @@ void mark_repaired(Streak& streak, Time now) {
   streak.bad = 0;
 }
 
+template <class IsOpen>
+std::vector<SampleWanted> samples_where(const Streaks& streaks, const CheckRules& rules,
+                                        IsOpen is_open) {
+  std::vector<SampleWanted> wanted;
+  for (const auto& [key, streak] : streaks.by_key) {
+    if (is_open(streak) && mode_of(rules, streak.check, streak.device) != CheckMode::off)
+      wanted.push_back({streak.check, streak.device});
+  }
+  return wanted;
+}
+
 template <class Do>
 void for_each_fault(Streaks& streaks, const std::string& device, Do what) {
   for (auto& [key, streak] : streaks.by_key) {
@@ -247,6 +272,24 @@ void for_each_fault(Streaks& streaks, const std::string& device, Do what) {
 }
 
 }  // namespace
+
+std::string cause_code(const HealthFinding& finding) {
+  if (finding.check != "gpu.xid" && finding.check != "gpu.sxid") return {};
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto begin = std::ranges::find_if(finding.value, is_digit);
+  return {begin, std::find_if_not(begin, finding.value.end(), is_digit)};
+}
+
+std::string finding_id(const HealthFinding& finding) {
+  const std::string code = cause_code(finding);
+  std::uint64_t hash = hash_of_words({finding.check, finding.device, finding.serial, code});
+  std::string id(fault_id_digits, '0');
+  for (char& digit : id) {
+    digit = "0123456789abcdef"[hash & 15];
+    hash >>= 4;
+  }
+  return id;
+}
 
 void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
                   const CheckRules& rules, const SampleMoment& at) {
@@ -277,26 +320,18 @@ std::string stands_until(const StandingFault& fault) {
 }
 
 std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules) {
-  std::vector<SampleWanted> wanted;
-  for (const auto& [key, streak] : streaks.by_key) {
+  return samples_where(streaks, rules, [&](const Streak& streak) {
     const bool is_open =
         streak.bad > 0 || (streak.unknown > 0 && is_required(rules.profile, streak.check));
-    if (!is_open || streak.fault || !streak.code.empty()) continue;
-    if (mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
-    wanted.push_back({streak.check, streak.device});
-  }
-  return wanted;
+    return is_open && !streak.fault && streak.code.empty();
+  });
 }
 
 std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules) {
-  std::vector<SampleWanted> wanted;
-  for (const auto& [key, streak] : streaks.by_key) {
-    const bool is_open = streak.fault && streak.fault->repaired_at &&
-                         streak.passed < passes_needed(rules, streak.check);
-    if (!is_open || mode_of(rules, streak.check, streak.device) == CheckMode::off) continue;
-    wanted.push_back({streak.check, streak.device});
-  }
-  return wanted;
+  return samples_where(streaks, rules, [&](const Streak& streak) {
+    return streak.fault && streak.fault->repaired_at &&
+           streak.passed < passes_needed(rules, streak.check);
+  });
 }
 
 const Streak* find_streak(const Streaks& streaks, const std::string& check,

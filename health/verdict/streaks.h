@@ -113,6 +113,13 @@ std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const Che
 // Until when a fault stands that no longer shows: "a reboot".
 std::string stands_until(const StandingFault& fault);
 
+// What tells faults of one check apart: the number of an XID or SXid; empty for other checks.
+std::string cause_code(const HealthFinding& finding);
+
+// 8 hexadecimal digits of check, device, serial and cause: the same for the same fault, on any
+// machine, at any time.
+std::string finding_id(const HealthFinding& finding);
+
 // Nothing: such a check never answered for the device.
 const Streak* find_streak(const Streaks& streaks, const std::string& check,
                           const std::string& device, const std::string& code = {});

@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "health/checks/registry.h"
-#include "health/model/profile_floor.h"
+#include "health/model/check.h"
+#include "health/model/performance.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"

@@ -8,7 +8,7 @@
 //   gpu: {count: 8, nvlinks: 18, nvlink_mb_per_s: 26562, pcie_gen: 5, ecc: true, mig: false}
 //   ib: {ports: ["mlx5_[0-7]:1"], rate_gbps: 400, width: 4X}
 //   host: {mem_kb: 1961032704, mem_tolerance_pct: 5, swap_kb: 0, nofile: 65536}
-//   floors: {h2d_gb_per_s: 48, allreduce8_gb_per_s: 460}           # profile_floor.h has the names
+//   floors: {h2d_gb_per_s: 48, allreduce8_gb_per_s: 460}           # performance.h has the names
 //   required: [gpu.count, ib.state]                                # unknown counts as a failure
 //   checks:
 //     ib.symbol: {mode: enforce, drain_per_h: 120, window_s: 30}   # limits end in their unit

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "health/verdict/drain_reason.h"
+#include "health/verdict/streaks.h"
 #include "tests/health/fake_host.h"
 
 namespace muster {

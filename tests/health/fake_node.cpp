@@ -39,7 +39,7 @@ const std::vector<GpuStep>& steps_of(const std::string& script) {
                             [&](const std::string& key, const GpuReading& one) {
                               steps.push_back({{}, key, one});
                             }};
-  read_gpus(library->functions(), {true, true, false}, sink);
+  read_gpus(*library, {}, sink);
   return steps;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "health/checks/gpu/judge.h"
 #include "health/checks/gpu/sources.h"
@@ -55,6 +56,17 @@ inline SourceFiles healthy_gpu_files() {
             "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
             "GCC version:  gcc version 12.2.0\n");
   return files;
+}
+
+// Of readings, a minute after `then`, beside files that are healthy.
+inline std::vector<HealthFinding> judged_readings(const GpuReadings& now,
+                                                  const GpuReadings* then = nullptr,
+                                                  bool is_idle = true,
+                                                  const HealthProfile& profile = h100_profile()) {
+  static const SourceFiles files = healthy_gpu_files();
+  std::optional<GpuBefore> before;
+  if (then) before.emplace(GpuBefore{*then, files, std::chrono::minutes(1)});
+  return judge_gpus({now, files, profile, before ? &*before : nullptr, is_idle, nullptr});
 }
 
 inline const HealthFinding* finding_of(const std::vector<HealthFinding>& findings,

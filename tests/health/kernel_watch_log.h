@@ -60,11 +60,6 @@ inline std::vector<std::string> shown(const KernelEvents& events) {
 
 using Shown = std::vector<std::string>;
 
-inline XidSilence silence_of(const KernelEvents& events) {
-  REQUIRE(events.xids.size() == 1);
-  return events.xids.front().silence;
-}
-
 // Failures only.
 inline Shown standing(const KernelWatch& watch, SinceBoot now) {
   Shown all;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include "health/nvml/library.h"
@@ -52,7 +53,14 @@ class FakeNvml {
     return *this;
   }
   GpuReadings read(const GpuReadingScope& scope = {}, bool is_old = false) const {
-    return read_gpus_of_library(fake_nvml_path(is_old), scope);
+    GpuReadings readings;
+    const auto library = NvmlLibrary::load(fake_nvml_path(is_old));
+    if (!library) throw std::runtime_error(library.error().message);
+    read_gpus(*library, scope,
+              {[&](const std::string& call) { readings.begin_call(call); },
+               [&](const std::string& key, const GpuReading& one) { readings.add(key, one); }});
+    readings.complete();
+    return readings;
   }
 
  private:

@@ -11,7 +11,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "health/benchmark/samples.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"

@@ -25,6 +25,12 @@ std::optional<std::string> device_with_uuid(const GpuReadings& readings, std::st
   return std::nullopt;
 }
 
+std::string why_missing(const GpuReadings& gpus, const std::string& key) {
+  const GpuReading* reading = gpus.find(key);
+  if (reading == nullptr) return "it was not queried";
+  return reading->rc != 0 ? nvml_code_text(reading->rc) : "it says '" + reading->value + "'";
+}
+
 }  // namespace
 
 GpuView view_of_gpu(const GpuSituation& situation, int index) {
@@ -51,14 +57,15 @@ void GpuCheck::note(std::string_view key) {
   const GpuReading* reading = now.find(key_of(gpu_.device, key));
   if (reading == nullptr) {
     if (now.is_complete()) return;
-    could_not("no answer: " +
-              (now.stopped().empty() ? "the driver hangs in " + now.calling() : now.stopped()));
+    reasons_.push_back("no answer: " + (now.stopped().empty()
+                                            ? "the driver hangs in " + now.calling()
+                                            : now.stopped()));
   } else if (reading->rc == code_not_supported) {
     is_unsupported_ = true;
   } else if (reading->rc != 0) {
-    could_not(std::string(key) + ": " + nvml_code_text(reading->rc));
+    reasons_.push_back(std::string(key) + ": " + nvml_code_text(reading->rc));
   } else {
-    could_not(std::string(key) + " is no number: " + reading->value);
+    reasons_.push_back(std::string(key) + " is no number: " + reading->value);
   }
 }
 
@@ -154,6 +161,47 @@ GpuOutcome GpuCheck::unread() const {
   }
   if (is_unsupported_ && is_required()) return unknown(nvml_code_text(code_not_supported));
   return std::nullopt;
+}
+
+bool has_answer(const BaselineNode& node) {
+  return node.gpus != nullptr && node.gpus->is_complete() && node.gpus->text("count").has_value();
+}
+
+std::vector<std::string> answering_gpus(const BaselineNode& node) {
+  std::vector<std::string> devices;
+  const int count = has_answer(node) ? node.gpus->count() : 0;
+  for (int gpu = 0; gpu < count; ++gpu) devices.push_back("gpu" + std::to_string(gpu));
+  return devices;
+}
+
+std::optional<std::string> same_text(BaselineNode& node, const std::string& key, const char* fact) {
+  std::optional<std::string> first;
+  for (const std::string& device : answering_gpus(node)) {
+    const auto text = node.gpus->text(device + "." + key);
+    const bool is_alike = text && (!first || *first == *text);
+    if (!is_alike) {
+      node.leave_out(fact, text ? device + " says " + std::string(*text) + ", gpu0 says " + *first
+                                : device + ": " + why_missing(*node.gpus, device + "." + key));
+      return std::nullopt;
+    }
+    first = *text;
+  }
+  return first;
+}
+
+std::optional<int> same_number(BaselineNode& node, const std::string& key, const char* fact) {
+  if (!same_text(node, key, fact)) return std::nullopt;
+  const auto number = node.gpus->number("gpu0." + key);
+  if (number && *number >= 0 && *number <= 1'000'000) return static_cast<int>(*number);
+  node.leave_out(fact, "gpu0: " + why_missing(*node.gpus, "gpu0." + key));
+  return std::nullopt;
+}
+
+std::optional<bool> same_flag(BaselineNode& node, const std::string& key, const char* fact) {
+  const GpuReading* first = has_answer(node) ? node.gpus->find("gpu0." + key) : nullptr;
+  if (first != nullptr && first->rc == code_not_supported) return std::nullopt;
+  const auto number = same_number(node, key, fact);
+  return number ? std::optional(*number != 0) : std::nullopt;
 }
 
 }  // namespace muster

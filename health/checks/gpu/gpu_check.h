@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "health/checks/gpu/judge.h"
+#include "health/model/baseline.h"
 #include "health/model/check.h"
 
 namespace muster {
@@ -30,6 +31,7 @@ class GpuCheck {
   GpuCheck(const GpuView& gpu, const CheckInput& input) : gpu_(gpu), input_(input) {}
 
   const GpuView& gpu() const { return gpu_; }
+  const CheckInput& input() const { return input_; }
 
   // The first of the keys that has a value; of the GPU ("remap.pending").
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);
@@ -60,9 +62,6 @@ class GpuCheck {
   GpuOutcome unread() const;
   HealthFinding unknown(std::string why) const;
 
-  // Why a reading is not there, for judges with other sources.
-  void could_not(std::string why) { reasons_.push_back(std::move(why)); }
-
  private:
   HealthFinding finding(CheckStatus status) const;
   void note(std::string_view key);
@@ -89,6 +88,30 @@ std::vector<HealthFinding> on_each_gpu(const CheckInput& input) {
   }
   return findings;
 }
+
+// The same of the node as a whole.
+template <GpuOutcome (*judge)(GpuCheck&)>
+std::vector<HealthFinding> on_node(const CheckInput& input) {
+  const GpuView node{input.gpu->situation, {}, {}, {}, {}};
+  GpuCheck check(node, input);
+  std::vector<HealthFinding> findings;
+  append_findings(findings, judge(check));
+  return findings;
+}
+
+// ---- what all GPUs of a node that is known to be good say alike
+
+// Whether the driver's library answered all that it was asked.
+bool has_answer(const BaselineNode& node);
+// "gpu0"…; none without an answer.
+std::vector<std::string> answering_gpus(const BaselineNode& node);
+
+// The reading `key` of each GPU. Where they differ, or one says nothing, it is left out and said
+// under the profile's `fact`.
+std::optional<std::string> same_text(BaselineNode& node, const std::string& key, const char* fact);
+std::optional<int> same_number(BaselineNode& node, const std::string& key, const char* fact);
+// Nothing also of a mode that the GPUs do not have: their checks leave it out.
+std::optional<bool> same_flag(BaselineNode& node, const std::string& key, const char* fact);
 
 // The rows of each file of judges.
 std::span<const CheckSpec> gpu_link_checks();

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "health/checks/gpu/gpu_check.h"
+#include "health/checks/host/processes.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -43,79 +45,47 @@ bool has_driver(const GpuReadings& readings) {
   return init == nullptr || (init->rc != driver_not_loaded && init->rc != library_not_found);
 }
 
-// "1234 (nvidia-smi) D 1 …": the name may hold anything.
-struct ProcessState {
-  std::string name;
-  char state;
-};
-std::optional<ProcessState> parse_process_state(std::string_view stat) {
-  const std::size_t open = stat.find('(');
-  const std::size_t close = stat.rfind(')');
-  if (open == stat.npos || close == stat.npos || close < open || close + 2 >= stat.size())
-    return std::nullopt;
-  return ProcessState{std::string(stat.substr(open + 1, close - open - 1)), stat[close + 2]};
-}
-
-bool tells_processes(const SourceFiles& sample) {
-  return std::ranges::any_of(sample.names_below("/proc"), [&](const std::string& pid) {
-    const auto text = sample.text("/proc/" + pid + "/stat");
-    return text && parse_process_state(*text);
-  });
-}
-
-bool is_stuck(const SourceFiles& sample, const std::string& path, const std::string& name) {
-  const auto text = sample.text(path);
-  const auto process = text ? parse_process_state(*text) : std::nullopt;
-  return process && process->state == 'D' && process->name == name;
-}
-
 // Processes of the driver, or the helper of ours, that are stuck in the kernel in all looks.
-std::vector<HealthFinding> judge_stuck(const CheckInput& input) {
-  const auto samples = input.looks;
-  if (input.profile.gpu.count == 0 || samples.empty()) return {};
+std::vector<HealthFinding> judge_driver_processes(const CheckInput& input) {
+  if (input.profile.gpu.count == 0 || input.looks.empty()) return {};
   HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
   finding.expected = "none";
-  if (!std::ranges::all_of(samples, tells_processes)) {
+  std::vector<ProcessStates> looks;
+  for (const SourceFiles& look : input.looks) looks.push_back(process_states_of(look));
+  if (std::ranges::any_of(looks, [](const ProcessStates& look) { return look.empty(); })) {
     finding.status = CheckStatus::unknown;
     finding.evidence.emplace_back("/proc: no process could be read");
     return {finding};
   }
-  std::string stuck;
-  for (const std::string& pid : samples.front().names_below("/proc")) {
-    const std::string path = "/proc/" + pid + "/stat";
-    const auto text = samples.front().text(path);
-    const auto process = text ? parse_process_state(*text) : std::nullopt;
-    if (!process || !(process->name.starts_with("nvidia") || process->name == input.helper_name))
-      continue;
-    if (!std::ranges::all_of(samples, [&](const SourceFiles& sample) {
-          return is_stuck(sample, path, process->name);
-        }))
-      continue;
-    stuck += (stuck.empty() ? "" : ", ") + pid + " (" + process->name + ")";
+  std::vector<std::string> stuck;
+  for (const auto& [number, process] : looks.front()) {
+    const int pid = number;
+    const std::string& name = process.name;
+    const auto is_stuck = [&](const ProcessStates& look) {
+      const auto found = look.find(pid);
+      return found != look.end() && found->second.state == 'D' && found->second.name == name;
+    };
+    const bool is_of_driver = name.starts_with("nvidia") || name == input.helper_name;
+    if (is_of_driver && std::ranges::all_of(looks, is_stuck))
+      stuck.push_back(std::to_string(pid) + " (" + name + ")");
   }
   if (!stuck.empty()) finding.status = CheckStatus::fail;
-  finding.value = stuck.empty() ? "none" : stuck;
+  finding.value = stuck.empty() ? "none" : joined(stuck);
   return {finding};
 }
 
 }  // namespace
 
-namespace gpu_process_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
-    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
-     .severity = stop_reboot, .phases = when("T"), .cost = std::chrono::microseconds(20'000),
-     .group = processes, .judge = judge_stuck},
-};
-// clang-format on
-
-}  // namespace gpu_process_rows
-
 std::span<const CheckSpec> gpu_process_checks() {
-  return gpu_process_rows::all;
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
+    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
+     .severity = stop_reboot, .phases = when("T"), .cost = 20'000us,
+     .group = processes, .judge = judge_driver_processes},
+  };
+  // clang-format on
+  return all;
 }
 
 std::span<const CheckSpec> gpu_checks() {

@@ -1,39 +1,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 // Links train for minutes after a boot: a poll before that has flagged most of a healthy cluster.
-constexpr double boot_grace_s = 300;
+constexpr std::chrono::seconds gpu_links_settle{300};
 constexpr int lanes_usual = 16;
 constexpr int link_is_up = 1;
 constexpr int links_most = 72;  // more than any GPU has
 
-std::optional<double> uptime_s(const SourceFiles& files) {
-  const auto text = files.text("/proc/uptime");
-  if (!text || text->empty()) return std::nullopt;
-  const std::string copy(*text);
-  char* end = nullptr;
-  const double seconds = std::strtod(copy.c_str(), &end);
-  return end == copy.c_str() || !(seconds >= 0) ? std::nullopt : std::optional(seconds);
-}
-
 // A failure soon after the boot says nothing yet.
 HealthFinding once_settled(const GpuCheck& check, HealthFinding finding) {
-  const auto uptime = uptime_s(check.gpu().situation.files);
-  if (finding.status != CheckStatus::fail || !uptime || *uptime >= boot_grace_s) return finding;
-  return check.unknown("booted " + std::to_string(static_cast<int>(*uptime)) +
-                       " s ago, links settle within " +
-                       std::to_string(static_cast<int>(boot_grace_s)) + " s");
+  const auto uptime = uptime_of(check.gpu().situation.files);
+  if (finding.status != CheckStatus::fail || !uptime || *uptime >= gpu_links_settle) return finding;
+  return check.unknown("booted " + std::to_string(uptime->count()) +
+                       " s ago, links settle within " + std::to_string(gpu_links_settle.count()) +
+                       " s");
 }
 
 GpuOutcome judge_active(GpuCheck& check) {
@@ -209,9 +199,7 @@ std::optional<std::int64_t> total_errors(const SourceFiles& files, const std::st
   const std::size_t at = text->rfind("TOTAL_ERR_");
   const std::size_t space = at == text->npos ? at : text->find(' ', at);
   if (space == text->npos) return std::nullopt;
-  SourceFiles one;
-  one.add("n", std::string(text->substr(space)));
-  return one.number("n");
+  return decimal_or_hex(trimmed(text->substr(space)));
 }
 
 GpuOutcome judge_pcie_aer(GpuCheck& check) {
@@ -289,45 +277,37 @@ void learn_pcie(BaselineNode& node) {
 
 }  // namespace
 
-namespace gpu_link_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_link_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.nvlink_active", .source = "NvLinkState", .says = "all up, as many as the SKU's",
-     .severity = reset_then_rma, .phases = when("PTE"), .cost = ms, .is_of_link = true,
+     .severity = reset_then_rma, .phases = when("PTE"), .cost = 1ms, .is_of_link = true,
      .group = gpu, .judge = on_each_gpu<judge_active>, .learn = learn_links},
     {.id = "gpu.nvlink_speed", .source = "fields 164, 90", .says = "the SKU's", .severity = drain,
-     .phases = when("P"), .cost = ms, .is_of_link = true, .group = gpu,
+     .phases = when("P"), .cost = 1ms, .is_of_link = true, .group = gpu,
      .judge = on_each_gpu<judge_speed>, .learn = learn_link_speed},
     {.id = "gpu.nvlink_err4", .source = "fields 38, 45, 52, 59, 161-163, NvLinkErrorCounter",
      .says = "no growth, CRC < 100/s", .severity = warn_then_drain, .believe = delta,
-     .phases = when("TE"), .cost = ms, .group = gpu, .limits = {{"crc_max_per_s", "1/s", 100}},
+     .phases = when("TE"), .cost = 1ms, .group = gpu, .limits = {{"crc_max_per_s", "1/s", 100}},
      .judge = on_each_gpu<judge_errors_4>},
     {.id = "gpu.nvlink_err5", .source = "fields 208, 215, 220, 222, 295", .says = "no growth",
-     .severity = warn_then_drain, .believe = delta, .phases = when("T"), .cost = ms, .group = gpu,
+     .severity = warn_then_drain, .believe = delta, .phases = when("T"), .cost = 1ms, .group = gpu,
      .judge = on_each_gpu<judge_errors_5>},
     {.id = "gpu.fabric", .source = "GpuFabricInfoV", .says = "state 3, status 0, healthy",
-     .severity = drain_then_reboot, .fault = setup, .phases = when("PT"), .cost = ms,
+     .severity = drain_then_reboot, .fault = setup, .phases = when("PT"), .cost = 1ms,
      .is_of_link = true, .group = gpu, .judge = on_each_gpu<judge_fabric>},
     {.id = "gpu.pcie_link", .source = "B/current_link_width, MaxPcieLinkGeneration",
      .says = "width and generation of the SKU", .severity = drain_then_rma, .phases = when("PD"),
-     .cost = ms, .group = gpu, .judge = on_each_gpu<judge_pcie_link>, .learn = learn_pcie},
+     .cost = 1ms, .group = gpu, .judge = on_each_gpu<judge_pcie_link>, .learn = learn_pcie},
     {.id = "gpu.pcie_replay", .source = "field 94, PcieReplayCounter",
      .says = "<= ceil(k x lanes) a minute", .believe = delta, .phases = when("T"), .group = gpu,
      .judge = on_each_gpu<judge_pcie_replay>},
     {.id = "gpu.pcie_aer", .source = "B/aer_dev_*", .says = "no growth", .severity = drain,
      .believe = delta, .phases = when("TE"), .group = gpu, .judge = on_each_gpu<judge_pcie_aer>},
-};
-// clang-format on
-
-}  // namespace gpu_link_rows
-
-std::span<const CheckSpec> gpu_link_checks() {
-  return gpu_link_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

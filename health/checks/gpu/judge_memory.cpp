@@ -2,7 +2,6 @@
 #include <array>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/model/check_words.h"
 
 namespace muster {
@@ -123,14 +122,10 @@ GpuOutcome judge_repair_pending(GpuCheck& check) {
 
 }  // namespace
 
-namespace gpu_memory_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_memory_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.ecc_mode", .source = "EccMode", .says = "current = pending = the SKU's",
      .severity = reboot, .fault = setup, .phases = when("P"), .group = gpu,
      .judge = on_each_gpu<judge_ecc_mode>, .learn = learn_ecc_mode},
@@ -157,20 +152,16 @@ const CheckSpec all[] = {
      .limits = {{"low_banks_max", "banks", 16}}, .judge = on_each_gpu<judge_remap_count>},
     // The InfoROM can hold 64 as retired.
     {.id = "gpu.retired_pages", .source = "RetiredPages_v2, fields 29-31",
-     .says = "<= 63, none pending", .severity = rma, .phases = when("P"), .cost = ms, .group = gpu,
+     .says = "<= 63, none pending", .severity = rma, .phases = when("P"), .cost = 1ms, .group = gpu,
      .limits = {{"pages_max", "pages", 63}}, .judge = on_each_gpu<judge_retired_pages>},
     {.id = "gpu.unrepairable", .source = "UnrepairableMemoryFlag_v1", .says = "0", .severity = rma,
      .phases = when("T"), .group = gpu, .is_certain = said_by_hardware,
      .judge = on_each_gpu<judge_unrepairable>},
     {.id = "gpu.repair_pending", .source = "RepairStatus", .says = "none", .severity = reset,
      .phases = when("E"), .group = gpu, .judge = on_each_gpu<judge_repair_pending>},
-};
-// clang-format on
-
-}  // namespace gpu_memory_rows
-
-std::span<const CheckSpec> gpu_memory_checks() {
-  return gpu_memory_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

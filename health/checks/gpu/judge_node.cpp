@@ -3,9 +3,9 @@
 #include <cctype>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -16,39 +16,20 @@ constexpr int code_interrupts = 11;
 constexpr int code_no_library = 12;
 constexpr int code_versions_differ = 18;
 
+constexpr const char* modules_file = "/proc/modules";
+
 constexpr CheckSeverity cfg{Remedy::drain, {}, false};
 
-HealthFinding outcome(const CheckInput& input, CheckStatus status, std::string value,
-                      std::string expected) {
-  HealthFinding finding = make_finding(input.check(), "", status);
-  finding.value = std::move(value);
-  finding.expected = std::move(expected);
-  return finding;
-}
-
-HealthFinding judged(const CheckInput& input, bool is_fine, std::string value,
-                     std::string expected) {
-  return outcome(input, is_fine ? CheckStatus::pass : CheckStatus::fail, std::move(value),
-                 std::move(expected));
-}
-
-HealthFinding unknown(const CheckInput& input, std::string why) {
-  HealthFinding finding = make_finding(input.check(), "", CheckStatus::unknown);
-  finding.evidence.push_back(std::move(why));
-  return finding;
-}
-
-GpuOutcome judge_init(const CheckInput& input) {
-  const GpuReading* init = input.gpu->situation.now.find("init");
+GpuOutcome judge_init(GpuCheck& check) {
+  const GpuReadings& now = check.gpu().situation.now;
+  const GpuReading* init = now.find("init");
   if (init == nullptr) {
-    if (!input.gpu->situation.now.stopped().empty())
-      return unknown(input, input.gpu->situation.now.stopped());
-    if (input.gpu->situation.now.calling() != "nvmlInit")
-      return unknown(input, "the driver was not queried");
-    return outcome(input, CheckStatus::fail, "no answer", "0");
+    if (!now.stopped().empty()) return check.unknown(now.stopped());
+    if (now.calling() != "nvmlInit") return check.unknown("the driver was not queried");
+    return check.failed("no answer", "0");
   }
-  if (init->rc == 0) return outcome(input, CheckStatus::pass, "0", "0");
-  HealthFinding finding = outcome(input, CheckStatus::fail, nvml_code_text(init->rc), "0");
+  if (init->rc == 0) return check.passed("0", "0");
+  HealthFinding finding = check.failed(nvml_code_text(init->rc), "0");
   switch (init->rc) {
     case code_driver_not_loaded:
     case code_no_library:
@@ -61,20 +42,21 @@ GpuOutcome judge_init(const CheckInput& input) {
     case code_interrupts:
       return finding;
     default:
-      return unknown(input, nvml_code_text(init->rc));
+      return check.unknown(nvml_code_text(init->rc));
   }
 }
 
-GpuOutcome judge_count(const CheckInput& input) {
+GpuOutcome judge_count(GpuCheck& check) {
+  const CheckInput& input = check.input();
   if (!input.profile.gpu.count) return std::nullopt;
   const int wanted = *input.profile.gpu.count;
   const std::string expected = std::to_string(wanted);
   const auto on_pci = static_cast<int>(gpus_on_pci(input.files).size());
   const bool is_scanned = !input.files.names_below("/sys/bus/pci/devices").empty();
-  const auto counted = input.gpu->situation.now.number("count");
+  const auto counted = check.gpu().situation.now.number("count");
   const std::string value = (counted ? std::to_string(*counted) : "no answer") + ", on PCI " +
                             (is_scanned ? std::to_string(on_pci) : "not read");
-  HealthFinding finding = outcome(input, CheckStatus::fail, value, expected);
+  HealthFinding finding = check.failed(value, expected);
   if (is_scanned && on_pci < wanted) {
     finding.severity = {Remedy::reboot, Remedy::rma, false};
     return finding;
@@ -86,11 +68,11 @@ GpuOutcome judge_count(const CheckInput& input) {
     return finding;
   }
   if (!counted) {
-    const GpuReading* reading = input.gpu->situation.now.find("count");
-    return unknown(input,
-                   reading == nullptr ? "the driver does not answer" : nvml_code_text(reading->rc));
+    const GpuReading* reading = check.gpu().situation.now.find("count");
+    return check.unknown(reading == nullptr ? "the driver does not answer"
+                                            : nvml_code_text(reading->rc));
   }
-  if (!is_scanned) return unknown(input, "no PCI devices could be read");
+  if (!is_scanned) return check.unknown("no PCI devices could be read");
   finding.status = CheckStatus::pass;
   return finding;
 }
@@ -113,18 +95,19 @@ std::string module_version(std::string_view text) {
   return {};
 }
 
-GpuOutcome judge_driver_version(const CheckInput& input) {
+GpuOutcome judge_driver_version(GpuCheck& check) {
+  const CheckInput& input = check.input();
   const std::string path = "/proc/driver/nvidia/version";
-  const auto library = input.gpu->situation.now.text("driver");
+  const auto library = check.gpu().situation.now.text("driver");
   const FileReading& reading = input.files.reading(path);
   if (!library || !reading.ok()) {
     // Where the driver does not even start, gpu.nvml_init says so.
-    if (!library && input.gpu->situation.now.find("driver") == nullptr) return std::nullopt;
-    return unknown(input, library ? path + ": " + reading.error : "the library reports no version");
+    if (!library && check.gpu().situation.now.find("driver") == nullptr) return std::nullopt;
+    return check.unknown(library ? path + ": " + reading.error : "the library reports no version");
   }
   const std::string kernel = module_version(reading.text);
-  if (kernel.empty()) return unknown(input, path + ": no version in it");
-  return judged(input, kernel == *library, "kernel " + kernel, "library " + std::string(*library));
+  if (kernel.empty()) return check.unknown(path + ": no version in it");
+  return check.judged(kernel == *library, "kernel " + kernel, "library " + std::string(*library));
 }
 
 // Two against two is no majority.
@@ -137,12 +120,12 @@ std::optional<std::string> said_by_most(const std::map<int, std::string>& told) 
   return std::nullopt;
 }
 
-void judge_alike(const CheckInput& input, const std::map<int, std::string>& told,
+void judge_alike(const GpuCheck& check, const std::map<int, std::string>& told,
                  const CheckSeverity& severity, std::vector<HealthFinding>& findings) {
   const auto usual = said_by_most(told);
   if (!usual) return;
   for (const auto& [index, text] : told) {
-    HealthFinding finding = judged(input, text == *usual, text, *usual);
+    HealthFinding finding = check.judged(text == *usual, text, *usual);
     finding.device = "gpu" + std::to_string(index);
     finding.severity = severity;
     findings.push_back(std::move(finding));
@@ -150,22 +133,23 @@ void judge_alike(const CheckInput& input, const std::map<int, std::string>& told
 }
 
 // GPUs of one node that differ from most of them: in firmware, or as boards of another model.
-void judge_alikeness(const CheckInput& input, std::vector<HealthFinding>& findings) {
+void judge_alikeness(const GpuCheck& check, std::vector<HealthFinding>& findings) {
+  const GpuReadings& now = check.gpu().situation.now;
   std::map<int, std::string> models;
   std::map<int, std::string> firmware;
-  for (int index = 0; index < input.gpu->situation.now.count(); ++index) {
+  for (int index = 0; index < now.count(); ++index) {
     const std::string device = "gpu" + std::to_string(index);
-    if (const auto name = input.gpu->situation.now.text(device + ".name")) models[index] = *name;
-    const auto vbios = input.gpu->situation.now.text(device + ".vbios");
+    if (const auto name = now.text(device + ".name")) models[index] = *name;
+    const auto vbios = now.text(device + ".vbios");
     if (!vbios) continue;
-    const auto image = input.gpu->situation.now.text(device + ".inforom_image");
+    const auto image = now.text(device + ".inforom_image");
     firmware[index] = std::string(*vbios) + " / " + std::string(image.value_or("-"));
   }
   const auto model = said_by_most(models);
   const bool is_mixed =
       model && std::ranges::any_of(models, [&](const auto& one) { return one.second != *model; });
-  if (is_mixed) judge_alike(input, models, cfg, findings);
-  judge_alike(input, firmware, only_warn, findings);
+  if (is_mixed) judge_alike(check, models, cfg, findings);
+  judge_alike(check, firmware, only_warn, findings);
 }
 
 bool has_module(std::string_view modules, std::string_view name) {
@@ -177,51 +161,46 @@ bool has_module(std::string_view modules, std::string_view name) {
   return false;
 }
 
-GpuOutcome judge_modules(const CheckInput& input) {
+GpuOutcome judge_modules(GpuCheck& check) {
+  const CheckInput& input = check.input();
   if (input.profile.gpu.count.value_or(0) == 0) return std::nullopt;
-  const auto modules = input.files.text("/proc/modules");
+  const auto modules = input.files.text(modules_file);
   if (!modules)
-    return unknown(input, "/proc/modules: " + input.files.reading("/proc/modules").error);
+    return check.unknown(modules_file + (": " + input.files.reading(modules_file).error));
   const bool is_there = has_module(*modules, "nouveau");
-  return judged(input, !is_there, is_there ? "nouveau" : "none", "no nouveau");
+  return check.judged(!is_there, is_there ? "nouveau" : "none", "no nouveau");
 }
 
 // Where the profile has the limit `loaded`, 0 or 1.
-GpuOutcome judge_peermem(const CheckInput& input) {
+GpuOutcome judge_peermem(GpuCheck& check) {
+  const CheckInput& input = check.input();
   const auto wanted = input.limit_if_any("loaded");
   if (!wanted) return std::nullopt;
-  const auto modules = input.files.text("/proc/modules");
+  const auto modules = input.files.text(modules_file);
   if (!modules)
-    return unknown(input, "/proc/modules: " + input.files.reading("/proc/modules").error);
+    return check.unknown(modules_file + (": " + input.files.reading(modules_file).error));
   const bool is_loaded = has_module(*modules, "nvidia_peermem");
-  return judged(input, is_loaded == (*wanted != 0), is_loaded ? "loaded" : "not loaded",
-                *wanted != 0 ? "loaded" : "not loaded");
+  return check.judged(is_loaded == (*wanted != 0), is_loaded ? "loaded" : "not loaded",
+                      *wanted != 0 ? "loaded" : "not loaded");
 }
 
-GpuOutcome judge_environment(const CheckInput& input) {
-  if (input.gpu->situation.rank_environment == nullptr) return std::nullopt;
+GpuOutcome judge_environment(GpuCheck& check) {
+  if (check.gpu().situation.rank_environment == nullptr) return std::nullopt;
   constexpr std::string_view unwanted[] = {"CUDA_INJECTION64_PATH", "NSIGHT_CUDA_DEBUGGER",
                                            "CUDA_ENABLE_COREDUMP_"};
-  std::string set;
-  for (const auto& [name, value] : *input.gpu->situation.rank_environment) {
+  std::vector<std::string> set;
+  for (const auto& [name, value] : *check.gpu().situation.rank_environment) {
     const bool is_unwanted =
         std::ranges::any_of(unwanted, [&](std::string_view one) { return name.starts_with(one); });
-    if (is_unwanted && !value.empty()) set += (set.empty() ? "" : ", ") + name;
+    if (is_unwanted && !value.empty()) set.push_back(name);
   }
-  return judged(input, set.empty(), set.empty() ? "unset" : set, "unset");
+  return check.judged(set.empty(), set.empty() ? "unset" : joined(set), "unset");
 }
 
 std::vector<HealthFinding> judge_versions(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
-  append_findings(findings, judge_driver_version(input));
-  judge_alikeness(input, findings);
-  return findings;
-}
-
-template <GpuOutcome (*judge)(const CheckInput&)>
-std::vector<HealthFinding> on_node(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
-  append_findings(findings, judge(input));
+  std::vector<HealthFinding> findings = on_node<judge_driver_version>(input);
+  const GpuView node{input.gpu->situation, {}, {}, {}, {}};
+  judge_alikeness(GpuCheck(node, input), findings);
   return findings;
 }
 
@@ -261,25 +240,21 @@ void learn_gpus(BaselineNode& node) {
 
 }  // namespace
 
-namespace gpu_node_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_node_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.nvml_init", .source = "nvmlInit_v2", .says = "0 within 10 s", .severity = reboot,
-     .phases = when("PTEF"), .cost = std::chrono::microseconds(300'000), .group = gpu,
+     .phases = when("PTEF"), .cost = 300'000us, .group = gpu,
      .judge = on_node<judge_init>},
     {.id = "gpu.count", .source = "Count_v2, PCI scan", .says = "both the SKU's",
-     .severity = reset_then_reboot, .phases = when("PTEF"), .cost = ms, .group = gpu,
+     .severity = reset_then_reboot, .phases = when("PTEF"), .cost = 1ms, .group = gpu,
      .is_certain = [](const HealthProfile& profile) { return profile.gpu.count.has_value(); },
      .judge = on_node<judge_count>, .learn = learn_gpus},
     {.id = "gpu.versions",
      .source = "/proc/driver/nvidia/version, SystemGetDriverVersion, VbiosVersion",
      .says = "kernel = library; GPUs alike", .severity = reboot, .fault = setup,
-     .phases = when("P"), .cost = ms, .group = gpu, .judge = judge_versions},
+     .phases = when("P"), .cost = 1ms, .group = gpu, .judge = judge_versions},
     {.id = "gpu.modules", .source = "/proc/modules", .says = "no nouveau", .severity = drain,
      .fault = setup, .phases = when("P"), .group = gpu, .judge = on_node<judge_modules>},
     // Modules do not come and go, and the log tells of an invalid context once.
@@ -289,13 +264,9 @@ const CheckSpec all[] = {
     {.id = "gpu.env", .source = "environment of the ranks",
      .says = "no injected libraries or dumps", .fault = setup, .believe = event,
      .phases = when("P"), .group = gpu, .judge = on_node<judge_environment>},
-};
-// clang-format on
-
-}  // namespace gpu_node_rows
-
-std::span<const CheckSpec> gpu_node_checks() {
-  return gpu_node_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

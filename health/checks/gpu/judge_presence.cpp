@@ -93,31 +93,23 @@ GpuOutcome judge_identity(GpuCheck& check) {
 
 }  // namespace
 
-namespace gpu_presence_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_presence_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.lost", .source = "all calls, B/config",
      .says = "no code 15 or 16, config not all ff", .severity = stop_reboot_then_rma,
      .believe = event, .phases = when("PTEF"), .group = gpu, .is_certain = said_by_hardware,
      .judge = on_each_gpu<judge_lost>},
     {.id = "gpu.recovery_action", .source = "field 230", .says = "0", .severity = stop_reset,
-     .believe = event, .phases = when("PTEF"), .cost = ms, .group = gpu,
+     .believe = event, .phases = when("PTEF"), .cost = 1ms, .group = gpu,
      .is_certain = said_by_hardware, .judge = on_each_gpu<judge_recovery_action>},
     {.id = "gpu.identity", .source = "UUID, Serial, PciInfo_v3", .says = "as before",
-     .believe = event, .phases = when("P"), .cost = ms, .group = gpu,
+     .believe = event, .phases = when("P"), .cost = 1ms, .group = gpu,
      .judge = on_each_gpu<judge_identity>},
-};
-// clang-format on
-
-}  // namespace gpu_presence_rows
-
-std::span<const CheckSpec> gpu_presence_checks() {
-  return gpu_presence_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/learn.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -20,17 +20,16 @@ constexpr std::int64_t reason_power_brake = 0x80;
 constexpr std::int64_t hardware_reasons =
     reason_hw_slowdown | reason_hw_thermal | reason_power_brake;
 
-std::string joined(const std::string& text, const std::string& more) {
-  return text.empty() ? more : text + ", " + more;
-}
-
 std::string reasons_text(std::int64_t reasons) {
-  std::string text;
-  if ((reasons & reason_hw_slowdown) != 0) text = joined(text, "hardware slowdown");
-  if ((reasons & reason_hw_thermal) != 0) text = joined(text, "hardware thermal");
-  if ((reasons & reason_power_brake) != 0) text = joined(text, "power brake");
-  if ((reasons & reason_sw_thermal) != 0) text = joined(text, "software thermal");
-  return text.empty() ? "none" : text;
+  constexpr std::pair<std::int64_t, const char*> words[] = {
+      {reason_hw_slowdown, "hardware slowdown"},
+      {reason_hw_thermal, "hardware thermal"},
+      {reason_power_brake, "power brake"},
+      {reason_sw_thermal, "software thermal"}};
+  std::vector<std::string> said;
+  for (const auto& [reason, word] : words)
+    if ((reasons & reason) != 0) said.emplace_back(word);
+  return said.empty() ? "none" : joined(said);
 }
 
 // The part of the time, in percent, that a counter of nanoseconds grew by.
@@ -248,14 +247,10 @@ GpuOutcome judge_topology(GpuCheck& check) {
 
 }  // namespace
 
-namespace gpu_state_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds ms{1};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_state_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // Power and cooling are a rack's.
     {.id = "gpu.throttle", .source = "CurrentClocksEventReasons, fields 269-271",
      .says = "no hardware slowdown, < 1 % of the time", .severity = drain, .phases = when("T"),
@@ -282,23 +277,19 @@ const CheckSpec all[] = {
     // A driver and its contexts hold some hundred MiB.
     {.id = "gpu.procs", .source = "ComputeRunningProcesses_v3, MemoryInfo_v2",
      .says = "none, used < 1 GiB", .severity = drain, .phases = when("PE"),
-     .cost = std::chrono::microseconds(4500), .group = gpu,
+     .cost = 4500us, .group = gpu,
      .limits = {{"used_max_bytes", "bytes", 1 << 30}}, .judge = on_each_gpu<judge_processes>},
     {.id = "gpu.inforom", .source = "nvmlDeviceValidateInforom", .says = "valid", .severity = rma,
-     .phases = when("P"), .cost = ms, .group = gpu, .judge = on_each_gpu<judge_inforom>},
+     .phases = when("P"), .cost = 1ms, .group = gpu, .judge = on_each_gpu<judge_inforom>},
     {.id = "gpu.gsp", .source = "GspFirmwareMode", .says = "the SKU's", .severity = drain,
      .fault = setup, .phases = when("P"), .group = gpu, .limits = {{"enabled", "", {}, 0, 1, true}},
      .judge = on_each_gpu<judge_gsp>},
     {.id = "gpu.topo", .source = "B/numa_node", .says = "the SKU's", .severity = drain,
-     .fault = setup, .phases = when("P"), .cost = ms, .group = gpu,
+     .fault = setup, .phases = when("P"), .cost = 1ms, .group = gpu,
      .limits = {{"gpu*_numa_node", "", {}, 0, 1023, true}}, .judge = on_each_gpu<judge_topology>},
-};
-// clang-format on
-
-}  // namespace gpu_state_rows
-
-std::span<const CheckSpec> gpu_state_checks() {
-  return gpu_state_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -41,10 +41,6 @@ std::vector<std::string> gpu_device_sources(const SourceFiles& scanned) {
   return paths;
 }
 
-std::vector<std::string> gpu_process_sources() {
-  return {"/proc/*/stat"};
-}
-
 std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
   std::vector<std::string> found = scanned.names_below(pci_devices);
   std::erase_if(found, [&scanned](const std::string& one) { return !is_gpu(scanned, one); });
@@ -90,22 +86,16 @@ std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
 
 }  // namespace
 
-namespace gpu_source_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> gpu_source_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "gpu.devnodes", .source = "/dev/nvidia*", .says = "the launching user can open them",
      .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
      .judge = judge_device_nodes},
-};
-// clang-format on
-
-}  // namespace gpu_source_rows
-
-std::span<const CheckSpec> gpu_source_checks() {
-  return gpu_source_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

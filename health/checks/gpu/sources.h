@@ -14,8 +14,6 @@ std::vector<std::string> gpu_sources();
 // Of the GPUs among the devices that were read: their configuration space, links and counters. Not
 // read of other devices, of which there are hundreds.
 std::vector<std::string> gpu_device_sources(const SourceFiles& scanned);
-// For gpu.dstate, several times.
-std::vector<std::string> gpu_process_sources();
 
 // PCI addresses of NVIDIA's GPUs, "0000:3b:00.0", sorted.
 std::vector<std::string> gpus_on_pci(const SourceFiles& scanned);

@@ -1,5 +1,3 @@
-#include "health/checks/host/edac.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -25,28 +23,8 @@ double allowed_of(Milliseconds elapsed, double per_day) {
   return std::floor(per_day * std::max(1.0, days));
 }
 
-std::string grown(std::int64_t by, const char* what) {
-  return std::to_string(by) + " " + what;
-}
-
 bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
   return before && now && *now < *before;
-}
-
-void judge_uncorrected(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now) {
-  if (!now.uncorrected) return judged.unknown("ue_count could not be read");
-  if (!before.uncorrected) return;
-  const std::int64_t grew = *now.uncorrected - *before.uncorrected;
-  judged.require(grew == 0, grown(grew, "uncorrected"), "0");
-}
-
-void judge_corrected(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now,
-                     double allowed) {
-  if (!now.corrected) return judged.unknown("ce_count could not be read");
-  if (!before.corrected) return;
-  const std::int64_t grew = *now.corrected - *before.corrected;
-  if (static_cast<double>(grew) <= allowed) return judged.pass(grown(grew, "corrected"));
-  judged.warn(grown(grew, "corrected"), "<= " + std::to_string(static_cast<std::int64_t>(allowed)));
 }
 
 void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now,
@@ -54,8 +32,17 @@ void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacC
   const bool is_restarted = has_fallen(before.uncorrected, now.uncorrected) ||
                             has_fallen(before.corrected, now.corrected);
   if (is_restarted) return;
-  judge_uncorrected(judged, before, now);
-  judge_corrected(judged, before, now, allowed);
+  if (!now.uncorrected) judged.unknown("ue_count could not be read");
+  if (now.uncorrected && before.uncorrected) {
+    const std::int64_t grew = *now.uncorrected - *before.uncorrected;
+    judged.require(grew == 0, std::to_string(grew) + " uncorrected", "0");
+  }
+  if (!now.corrected) return judged.unknown("ce_count could not be read");
+  if (!before.corrected) return;
+  const std::int64_t grew = *now.corrected - *before.corrected;
+  const std::string value = std::to_string(grew) + " corrected";
+  if (static_cast<double>(grew) <= allowed) return judged.pass(value);
+  judged.warn(value, "<= " + std::to_string(static_cast<std::int64_t>(allowed)));
 }
 
 std::string why_unknown(const EdacSample& now, const CheckInput& input) {
@@ -65,25 +52,11 @@ std::string why_unknown(const EdacSample& now, const CheckInput& input) {
   return is_missed ? std::string(controllers) + ": the kernel knows no memory controller" : "";
 }
 
-}  // namespace
-
-EdacSample edac_sample_of(const SourceFiles& files, Time at) {
-  EdacSample sample;
-  sample.boot_id = files.text("/proc/sys/kernel/random/boot_id").value_or("");
-  sample.at = at;
-  const FileReading& listing = files.reading(controllers);
-  // No driver for its memory controllers, as on most virtual machines: there are none to judge.
-  if (!listing.is_missing) sample.error = listing.error;
-  for (const std::string& name : files.names_below(controllers)) {
-    const std::string folder = std::string(controllers) + "/" + name;
-    sample.by_controller[name] = {count_of(files, folder + "/ue_count"),
-                                  count_of(files, folder + "/ce_count")};
-  }
-  return sample;
-}
-
-std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample& now,
-                                      const CheckInput& input) {
+// One finding for each controller. One of which there is no earlier sample since the node started,
+// or whose counters fell, is not judged: the sample is where the next one starts from.
+std::vector<HealthFinding> judge_edac(const CheckInput& input) {
+  const EdacSample& before = input.host->edac_before;
+  const EdacSample now = edac_sample_of(input.files, input.host->now);
   std::vector<HealthFinding> findings;
   if (const std::string why = why_unknown(now, input); !why.empty()) {
     JudgedCheck judged(input.check());
@@ -103,16 +76,27 @@ std::vector<HealthFinding> judge_edac(const EdacSample& before, const EdacSample
   return findings;
 }
 
-namespace edac_rows {
+}  // namespace
 
-using namespace check_words;
-
-std::vector<HealthFinding> judge(const CheckInput& input) {
-  return judge_edac(input.host->edac_before, edac_sample_of(input.files, input.host->now), input);
+EdacSample edac_sample_of(const SourceFiles& files, Time at) {
+  EdacSample sample;
+  sample.boot_id = boot_id_of(files);
+  sample.at = at;
+  const FileReading& listing = files.reading(controllers);
+  // No driver for its memory controllers, as on most virtual machines: there are none to judge.
+  if (!listing.is_missing) sample.error = listing.error;
+  for (const std::string& name : files.names_below(controllers)) {
+    const std::string folder = std::string(controllers) + "/" + name;
+    sample.by_controller[name] = {count_of(files, folder + "/ue_count"),
+                                  count_of(files, folder + "/ce_count")};
+  }
+  return sample;
 }
 
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> edac_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // A memory module that wears out shows more corrected errors; single ones come from space. They
     // only warn.
     {.id = "host.edac",
@@ -121,14 +105,10 @@ const CheckSpec all[] = {
      .severity = stop_reboot_then_rma, .believe = delta, .phases = when("TE"), .group = host,
      .reads = {"/proc/sys/kernel/random/boot_id", "/sys/devices/system/edac/mc/mc*/ue_count",
                "/sys/devices/system/edac/mc/mc*/ce_count"}, .limits = {{"ce_per_day", "1/day", 9}},
-     .is_certain = said_by_hardware, .judge = judge},
-};
-// clang-format on
-
-}  // namespace edac_rows
-
-std::span<const CheckSpec> edac_checks() {
-  return edac_rows::all;
+     .is_certain = said_by_hardware, .judge = judge_edac},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

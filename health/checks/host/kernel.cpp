@@ -1,5 +1,3 @@
-#include "health/checks/host/kernel.h"
-
 #include <sys/timex.h>
 
 #include <array>
@@ -41,29 +39,19 @@ void judge_offset(JudgedCheck& judged, double offset_ms, double limit_ms) {
                  "< " + std::to_string(std::llround(limit_ms)) + " ms");
 }
 
-std::vector<HealthFinding> judge_taint(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_taint(JudgedCheck& judged, const CheckInput& input) {
   const auto bits = input.files.number(tainted);
-  if (!bits || *bits < 0) {
-    judged.unreadable(tainted, input.files.reading(tainted));
-    return judged.findings();
-  }
+  if (!bits || *bits < 0) return judged.unreadable(tainted, input.files.reading(tainted));
   judged.pass(std::to_string(*bits));
   for (const TaintBit& one : taint_bits) {
     if ((*bits >> one.bit & 1) == 0) continue;
     const std::string expected = "bit " + std::to_string(one.bit) + " clear";
-    if (one.is_hard) {
-      judged.fail(one.meaning, expected);
-    } else {
-      judged.warn(one.meaning, expected);
-    }
+    one.is_hard ? judged.fail(one.meaning, expected) : judged.warn(one.meaning, expected);
   }
   judged.add_evidence("tainted " + std::to_string(*bits));
-  return judged.findings();
 }
 
-std::vector<HealthFinding> judge_clock(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_clock(JudgedCheck& judged, const CheckInput& input) {
   const double limit = input.limit("skew_ms");
   judge_synchronised(judged, input.files);
   // What the kernel has still to make up for, as the program says that sets the clock.
@@ -72,17 +60,13 @@ std::vector<HealthFinding> judge_clock(const CheckInput& input) {
   if (pending_us) judge_offset(judged, static_cast<double>(*pending_us) / 1000, limit);
   const auto offset = input.host->clock_offset;
   if (offset) judge_offset(judged, static_cast<double>(offset->count()), limit);
-  return judged.findings();
 }
 
-std::vector<HealthFinding> judge_reboots(const CheckInput& input) {
+void judge_reboots(JudgedCheck& judged, const CheckInput& input) {
   const auto& history = input.host->boots;
-  if (history.empty()) return {};
-  JudgedCheck judged(input.check());
-  if (history.back().boot_id.empty()) {  // it may be one more
-    judged.unknown("the boot's id cannot be read");
-    return judged.findings();
-  }
+  if (history.empty()) return;
+  // It may be one more.
+  if (history.back().boot_id.empty()) return judged.unknown("the boot's id cannot be read");
   int reboots = 0;
   std::string last;
   for (const BootSeen& boot : history) {
@@ -94,35 +78,28 @@ std::vector<HealthFinding> judge_reboots(const CheckInput& input) {
   const double limit = input.limit("per_day");
   judged.require(reboots < limit, std::to_string(reboots),
                  "< " + std::to_string(static_cast<std::int64_t>(limit)) + " in 24 h");
-  return judged.findings();
 }
 
 }  // namespace
 
-namespace host_kernel_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> kernel_state_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.clock", .source = "adjtimex",
      .says = "synchronised, less than 50 ms from the controller's", .phases = when("P"),
      .group = host, .reads = {adjtimex_probe}, .limits = {{"skew_ms", "ms", 50}},
-     .judge = judge_clock},
+     .judge = in_one_finding<judge_clock>},
     {.id = "host.taint", .source = tainted, .says = "no machine check, oops, lockup or warning",
      .severity = reboot, .believe = event, .phases = when("PT"), .group = host, .reads = {tainted},
-     .judge = judge_taint},
+     .judge = in_one_finding<judge_taint>},
     {.id = "host.reboots", .source = "/proc/sys/kernel/random/boot_id",
      .says = "fewer than 3 in 24 h", .severity = rma, .believe = event, .phases = when("P"),
      .group = host, .reads = {"/proc/sys/kernel/random/boot_id"},
-     .limits = {{"per_day", "1/day", 3}}, .judge = judge_reboots},
-};
-// clang-format on
-
-}  // namespace host_kernel_rows
-
-std::span<const CheckSpec> kernel_state_checks() {
-  return host_kernel_rows::all;
+     .limits = {{"per_day", "1/day", 3}}, .judge = in_one_finding<judge_reboots>},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

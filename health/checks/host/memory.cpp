@@ -60,20 +60,15 @@ void judge_page_mode(JudgedCheck& judged, const SourceFiles& files, const std::s
   judged.require(*mode == wanted, "transparent " + std::string(*mode), "transparent " + wanted);
 }
 
-std::vector<HealthFinding> judge_memory(const CheckInput& input) {
+void judge_memory(JudgedCheck& judged, const CheckInput& input) {
   const HostProfile& host = input.profile.host;
-  if (!host.mem_kb) return {};
-  JudgedCheck judged(input.check());
+  if (!host.mem_kb) return;
   const auto total = meminfo_number(input.files, "MemTotal");
-  if (total.value_or(0) == 0) {
-    judged.unreadable(meminfo, input.files.reading(meminfo));
-    return judged.findings();
-  }
+  if (total.value_or(0) == 0) return judged.unreadable(meminfo, input.files.reading(meminfo));
   const auto wanted = static_cast<double>(*host.mem_kb);
   const double slack = wanted * host.mem_tolerance_pct / 100;
   judged.require(std::abs(static_cast<double>(*total) - wanted) <= slack, kb(*total),
                  kb(*host.mem_kb) + " +- " + kb(static_cast<std::int64_t>(std::llround(slack))));
-  return judged.findings();
 }
 
 void learn_memory(BaselineNode& node) {
@@ -81,17 +76,12 @@ void learn_memory(BaselineNode& node) {
       node.read("host.mem_kb", meminfo, meminfo_number(node.files, "MemTotal"));
 }
 
-std::vector<HealthFinding> judge_swap(const CheckInput& input) {
+void judge_swap(JudgedCheck& judged, const CheckInput& input) {
   const auto wanted = input.profile.host.swap_kb;
-  if (!wanted) return {};
-  JudgedCheck judged(input.check());
+  if (!wanted) return;
   const auto total = meminfo_number(input.files, "SwapTotal");
-  if (total) {
-    judged.require(*total == *wanted, kb(*total), kb(*wanted));
-  } else {
-    judged.unreadable(meminfo, input.files.reading(meminfo));
-  }
-  return judged.findings();
+  if (!total) return judged.unreadable(meminfo, input.files.reading(meminfo));
+  judged.require(*total == *wanted, kb(*total), kb(*wanted));
 }
 
 void learn_swap(BaselineNode& node) {
@@ -99,39 +89,31 @@ void learn_swap(BaselineNode& node) {
       node.read("host.swap_kb", meminfo, meminfo_number(node.files, "SwapTotal"));
 }
 
-std::vector<HealthFinding> judge_hugepages(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_hugepages(JudgedCheck& judged, const CheckInput& input) {
   const HostProfile& host = input.profile.host;
   if (host.hugepages) judge_page_count(judged, input.files, *host.hugepages);
   if (host.transparent_hugepages) judge_page_mode(judged, input.files, *host.transparent_hugepages);
-  return judged.findings();
 }
 
 }  // namespace
 
-namespace memory_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> memory_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.mem", .source = "/proc/meminfo MemTotal",
      .says = "the profile's mem_kb, within its tolerance", .severity = drain_then_rma,
-     .phases = when("P"), .group = host, .reads = {meminfo}, .judge = judge_memory,
+     .phases = when("P"), .group = host, .reads = {meminfo}, .judge = in_one_finding<judge_memory>,
      .learn = learn_memory},
     {.id = "host.swap", .source = "/proc/meminfo SwapTotal", .says = "the profile's swap_kb",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host, .reads = {meminfo},
-     .judge = judge_swap, .learn = learn_swap},
+     .judge = in_one_finding<judge_swap>, .learn = learn_swap},
     {.id = "host.hugepages", .source = "/proc/meminfo; /sys/kernel/mm/transparent_hugepage/enabled",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {meminfo, huge_mode}, .judge = judge_hugepages},
-};
-// clang-format on
-
-}  // namespace memory_rows
-
-std::span<const CheckSpec> memory_checks() {
-  return memory_rows::all;
+     .group = host, .reads = {meminfo, huge_mode}, .judge = in_one_finding<judge_hugepages>},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -1,5 +1,3 @@
-#include "health/checks/host/mounts.h"
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,6 +13,14 @@ namespace muster {
 namespace {
 
 constexpr std::string_view mountinfo = "/proc/self/mountinfo";
+
+struct Mount {
+  std::string point;           // "/data"
+  std::string type;            // "ext4"
+  std::string source;          // "/dev/sda1"
+  std::string options;         // of the mount: "rw,relatime"
+  std::string system_options;  // of the file system: "rw,errors=remount-ro"
+};
 
 std::string_view next_mount_word(std::string_view& line, char separator = ' ') {
   const std::string_view word = line.substr(0, line.find(separator));
@@ -60,6 +66,15 @@ std::optional<Mount> parse_mount(std::string_view line) {
   return mount;
 }
 
+// /proc/self/mountinfo; lines that are no mounts are left out.
+std::vector<Mount> parse_mountinfo(std::string_view text) {
+  std::vector<Mount> mounts;
+  while (!text.empty()) {
+    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
+  }
+  return mounts;
+}
+
 bool has_option(std::string_view options, std::string_view wanted) {
   while (!options.empty()) {
     if (next_mount_word(options, ',') == wanted) return true;
@@ -97,31 +112,17 @@ void judge_answer(JudgedCheck& judged, const SourceFiles& files, const std::stri
   judged.set_source(path);
 }
 
-}  // namespace
-
-std::vector<Mount> parse_mountinfo(std::string_view text) {
-  std::vector<Mount> mounts;
-  while (!text.empty()) {
-    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
-  }
-  return mounts;
-}
-
-namespace {
-
-std::vector<HealthFinding> judge_read_only(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_read_only(JudgedCheck& judged, const CheckInput& input) {
   const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
-  if (!reading.ok() || mounts.empty()) judged.unreadable(mountinfo, reading);
+  if (!reading.ok() || mounts.empty()) return judged.unreadable(mountinfo, reading);
   for (const Mount& mount : mounts) {
     if (!has_turned_read_only(mount)) continue;
     judged.fail(mount.point, "writable");
     judged.add_evidence(mount.point + " " + mount.type + " " + mount.source + " " + mount.options +
                         " " + mount.system_options);
   }
-  if (reading.ok() && !mounts.empty()) judged.pass("none");
-  return judged.findings();
+  judged.pass("none");
 }
 
 std::vector<HealthFinding> judge_mounts(const CheckInput& input) {
@@ -178,33 +179,27 @@ std::vector<std::string> mount_sources(const HealthProfile& profile) {
 
 }  // namespace
 
-namespace mount_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> mount_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // The kernel no longer trusts the disk.
     {.id = "host.ro",
      .source = "/proc/self/mountinfo; kmsg Remounting filesystem read-only, XFS shut down",
      .says = "no file system that was mounted for writing is read-only", .severity = stop_reboot,
      .believe = event, .phases = when("T"), .group = host, .reads = {mountinfo},
-     .is_certain = said_by_hardware, .judge = judge_read_only},
+     .is_certain = said_by_hardware, .judge = in_one_finding<judge_read_only>},
     {.id = "host.mounts", .source = "/proc/self/mountinfo",
      .says = "the profile's mounts are there", .severity = drain, .fault = setup,
      .phases = when("P"), .is_often_shared = true, .group = host, .reads = {mountinfo},
      .judge = judge_mounts, .learn = learn_mounts},
     {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
      .says = "each answers", .severity = drain, .phases = when("PTF"),
-     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .cost = 2ms, .is_often_shared = true, .group = host,
      .reads_for = mount_sources, .judge = judge_mount_stall},
-};
-// clang-format on
-
-}  // namespace mount_rows
-
-std::span<const CheckSpec> mount_checks() {
-  return mount_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

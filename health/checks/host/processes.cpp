@@ -1,7 +1,6 @@
 #include "health/checks/host/processes.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "health/checks/host/host_checks.h"
@@ -22,14 +21,6 @@ std::string_view next_stat_word(std::string_view& text) {
   const std::string_view word = text.substr(0, text.find_first_of(" \n"));
   text.remove_prefix(word.size());
   return word;
-}
-
-template <class Number>
-std::optional<Number> whole_number(std::string_view word) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool is_whole = !word.empty() && error == std::errc() && end == word.data() + word.size();
-  return is_whole ? std::optional(number) : std::nullopt;
 }
 
 // Whether it is the same process, and did not wake up between the two samples. The time that it ran
@@ -55,19 +46,20 @@ bool has_sleeper(const ProcessStates& states) {
   return std::ranges::any_of(states, [](const auto& one) { return one.second.state == 'D'; });
 }
 
-template <class Process>
-void name_them(JudgedCheck& judged, const std::vector<Process>& processes) {
-  for (std::size_t at = 0; at < std::min(processes.size(), named_max); ++at)
-    judged.add_evidence("process " + std::to_string(processes[at].pid) + " " + processes[at].name);
+void name_them(JudgedCheck& judged, const ProcessStates& processes) {
+  std::size_t named = 0;
+  for (const auto& [pid, process] : processes) {
+    if (++named > named_max) return;
+    judged.add_evidence("process " + std::to_string(pid) + " " + process.name);
+  }
 }
 
-bool belongs_to(const ProcessSeen& process, const EndedJob& job) {
-  const bool has_token = !job.token.empty() && process.token == job.token;
-  return has_token || (job.uid && process.uid == *job.uid);
+// Ended, and holds nothing any more.
+bool is_over(const ProcessState& process) {
+  return process.state == 'Z' || process.state == 'X';
 }
 
-}  // namespace
-
+// /proc/N/stat. The name may hold spaces and brackets.
 std::optional<ProcessState> parse_process_stat(std::string_view text) {
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
@@ -88,6 +80,7 @@ std::optional<ProcessState> parse_process_stat(std::string_view text) {
   return process;
 }
 
+// voluntary_ctxt_switches of /proc/N/status.
 std::optional<std::uint64_t> parse_sleeps(std::string_view text) {
   constexpr std::string_view key = "\nvoluntary_ctxt_switches:";
   const std::size_t found = text.find(key);
@@ -96,6 +89,8 @@ std::optional<std::uint64_t> parse_sleeps(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of("\t "), text.size()));
   return whole_number<std::uint64_t>(next_stat_word(text));
 }
+
+}  // namespace
 
 ProcessStates process_states_of(const SourceFiles& files) {
   ProcessStates states;
@@ -127,89 +122,44 @@ std::vector<std::string> process_sources_after(const ProcessStates& first) {
   return sources;
 }
 
-std::vector<StuckProcess> stuck_processes(std::span<const ProcessStates> samples) {
-  std::vector<StuckProcess> stuck;
-  if (samples.empty()) return stuck;
-  for (const auto& [pid, first] : samples.front()) {
-    if (sleeps_throughout(pid, samples)) stuck.push_back({pid, first.name});
-  }
-  return stuck;
-}
-
-HealthFinding judge_stuck(const CheckSpec& check, std::span<const ProcessStates> samples) {
-  JudgedCheck judged(check);
-  if (samples.empty() || samples.front().empty()) {
-    judged.unknown("/proc: no process could be read");
-  } else if (samples.size() < stuck_samples && has_sleeper(samples.front())) {
-    judged.unknown(std::to_string(samples.size()) + " samples, wanted " +
-                   std::to_string(stuck_samples));
-  } else {
-    const auto stuck = stuck_processes(samples);
-    judged.require(stuck.empty(), std::to_string(stuck.size()), "0");
-    name_them(judged, stuck);
-  }
-  return *judged.finding();
-}
-
-std::vector<ProcessSeen> leftovers_of(std::span<const ProcessSeen> processes,
-                                      std::span<const EndedJob> ended) {
-  std::vector<ProcessSeen> leftovers;
-  for (const ProcessSeen& process : processes) {
-    const bool has_ended = process.state == 'Z' || process.state == 'X';  // holds nothing any more
-    const bool is_left =
-        std::ranges::any_of(ended, [&](const EndedJob& job) { return belongs_to(process, job); });
-    if (is_left && !has_ended) leftovers.push_back(process);
-  }
-  return leftovers;
-}
-
-std::optional<HealthFinding> judge_leftovers(const CheckSpec& check,
-                                             std::span<const ProcessSeen> processes,
-                                             std::span<const EndedJob> ended) {
-  if (ended.empty()) return std::nullopt;
-  JudgedCheck judged(check);
-  if (processes.empty()) {  // the one that looks is a process too
-    judged.unknown("/proc: no process could be read");
-    return judged.finding();
-  }
-  const auto leftovers = leftovers_of(processes, ended);
-  judged.require(leftovers.empty(), std::to_string(leftovers.size()), "0");
-  name_them(judged, leftovers);
-  return judged.finding();
-}
-
 bool has_sleeper(const SourceFiles& look) {
   return has_sleeper(process_states_of(look));
 }
 
 namespace {
 
-// One look is enough where nobody sleeps.
-std::vector<HealthFinding> judge_looks(const CheckInput& input) {
-  if (input.looks.empty()) return {};
-  std::vector<ProcessStates> states;
-  for (const SourceFiles& look : input.looks) states.push_back(process_states_of(look));
-  return {judge_stuck(input.check(), states)};
+// In uninterruptible sleep in every look, and never awake between them: one that writes much is
+// often found asleep too, but gets on. One look is enough where nobody sleeps.
+void judge_stuck_processes(JudgedCheck& judged, const CheckInput& input) {
+  if (input.looks.empty()) return;
+  std::vector<ProcessStates> samples;
+  for (const SourceFiles& look : input.looks) samples.push_back(process_states_of(look));
+  ProcessStates stuck = samples.front();
+  if (stuck.empty()) return judged.unknown("/proc: no process could be read");
+  if (samples.size() < stuck_samples && has_sleeper(stuck))
+    return judged.unknown(std::to_string(samples.size()) + " samples, wanted " +
+                          std::to_string(stuck_samples));
+  std::erase_if(stuck, [&](const auto& one) { return !sleeps_throughout(one.first, samples); });
+  judged.require(stuck.empty(), std::to_string(stuck.size()), "0");
+  name_them(judged, stuck);
 }
 
-// Whose process it is, and what state it is in.
-std::vector<ProcessSeen> processes_of(const SourceFiles& look) {
-  std::vector<ProcessSeen> seen;
-  for (const auto& [pid, state] : process_states_of(look)) {
-    const FileReading& owner = look.reading("stat:/proc/" + std::to_string(pid));
-    const auto uid = owner.ok() ? probe_number(owner.text, "uid") : std::optional<std::int64_t>();
-    if (uid) seen.push_back({pid, *uid, state.state, state.name, {}});
+// Of users that ran here and run nothing now.
+void judge_leftovers(JudgedCheck& judged, const CheckInput& input) {
+  const auto& ended = input.host->ended_uids;
+  if (ended.empty()) return;
+  ProcessStates leftovers;
+  bool is_any_read = false;
+  for (const auto& [pid, process] : process_states_of(input.files)) {
+    const FileReading& owner = input.files.reading("stat:/proc/" + std::to_string(pid));
+    const auto uid = owner.ok() ? probe_number(owner.text, "uid") : std::nullopt;
+    is_any_read = is_any_read || uid;
+    if (uid && ended.contains(*uid) && !is_over(process)) leftovers.emplace(pid, process);
   }
-  return seen;
-}
-
-std::vector<HealthFinding> judge_left(const CheckInput& input) {
-  std::vector<EndedJob> ended;
-  for (const std::int64_t uid : input.host->ended_uids) ended.push_back({{}, uid});
-  std::vector<HealthFinding> findings;
-  if (!ended.empty())
-    append_findings(findings, judge_leftovers(input.check(), processes_of(input.files), ended));
-  return findings;
+  // The one that looks is a process too.
+  if (!is_any_read) return judged.unknown("/proc: no process could be read");
+  judged.require(leftovers.empty(), std::to_string(leftovers.size()), "0");
+  name_them(judged, leftovers);
 }
 
 // The kernel cuts names off behind 15 letters.
@@ -219,7 +169,7 @@ std::vector<HealthFinding> judge_services(const CheckInput& input) {
   std::set<std::string> running;
   const ProcessStates states = process_states_of(input.files);
   for (const auto& [pid, state] : states) {
-    if (state.state != 'Z' && state.state != 'X') running.insert(state.name);
+    if (!is_over(state)) running.insert(state.name);
   }
   std::vector<HealthFinding> findings;
   for (const std::string& service : input.profile.host.services) {
@@ -240,41 +190,33 @@ std::vector<std::string> service_sources(const HealthProfile& profile) {
   return profile.host.services.empty() ? std::vector<std::string>() : process_sources();
 }
 
-std::vector<HealthFinding> judge_helper(const CheckInput& input) {
+void judge_helper(JudgedCheck& judged, const CheckInput& input) {
   const auto& facts = input.host->helper;
-  if (!facts) return {};
-  JudgedCheck judged(input.check());
+  if (!facts) return;
   const auto unreaped_s =
       static_cast<double>(facts->unreaped.value_or(Milliseconds(0)).count()) / 1000;
-  if (unreaped_s > input.limit("unreaped_s")) {
-    judged.unknown("killed " + std::to_string(static_cast<std::int64_t>(unreaped_s)) +
-                   " s ago, and still there");
-  } else {
-    judged.pass(std::to_string(facts->restarts) + " restarts");
-  }
-  return judged.findings();
+  if (unreaped_s > input.limit("unreaped_s"))
+    return judged.unknown("killed " + std::to_string(static_cast<std::int64_t>(unreaped_s)) +
+                          " s ago, and still there");
+  judged.pass(std::to_string(facts->restarts) + " restarts");
 }
 
 }  // namespace
 
-namespace process_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds list_cost{20};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> process_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // What processes wait for is a file server, more often than not.
     {.id = "host.dstate", .source = "/proc/*/stat",
      .says = "no process in uninterruptible sleep for 5 samples", .severity = drain_then_reboot,
-     .phases = when("TE"), .cost = list_cost, .is_often_shared = true, .group = processes,
-     .judge = judge_looks},
+     .phases = when("TE"), .cost = 20ms, .is_often_shared = true, .group = processes,
+     .judge = in_one_finding<judge_stuck_processes>},
     {.id = "host.leftovers", .source = "/proc/*/{stat,environ}",
      .says = "no process of a job that ended", .severity = drain, .phases = when("PE"),
-     .cost = list_cost, .group = processes, .judge = judge_left},
+     .cost = 20ms, .group = processes, .judge = in_one_finding<judge_leftovers>},
     {.id = "host.services", .source = "/proc/*/stat", .says = "the profile's services run",
-     .severity = drain, .fault = setup, .phases = when("PT"), .cost = list_cost, .group = host,
+     .severity = drain, .fault = setup, .phases = when("PT"), .cost = 20ms, .group = host,
      .reads_for = service_sources, .judge = judge_services},
     // The controller judges it.
     {.id = "host.agent", .source = "latest heartbeat", .says = "at most 15 s old",
@@ -283,14 +225,10 @@ const CheckSpec all[] = {
     {.id = "host.helper", .source = "the NVML helper's process",
      .says = "none that was killed and stays", .severity = drain, .phases = when("T"),
      .group = host, .limits = {{"unreaped_s", "s", 2}}, .is_always_required = true,
-     .judge = judge_helper},
-};
-// clang-format on
-
-}  // namespace process_rows
-
-std::span<const CheckSpec> process_checks() {
-  return process_rows::all;
+     .judge = in_one_finding<judge_helper>},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -1,7 +1,4 @@
-#include "health/checks/host/processors.h"
-
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string>
 
@@ -28,10 +25,8 @@ constexpr std::int64_t nofile_usual = 65'536;
 constexpr int list_number_max = 1 << 20;
 
 std::optional<int> list_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && number >= 0 && number < list_number_max ? std::optional(number) : std::nullopt;
+  const auto number = whole_number<int>(text);
+  return number && *number >= 0 && *number < list_number_max ? number : std::nullopt;
 }
 
 std::optional<int> range_size(std::string_view range) {
@@ -42,10 +37,23 @@ std::optional<int> range_size(std::string_view range) {
   return *last - *first + 1;
 }
 
+// How many a kernel's list ("0-3,8,10-11") at the path holds; nothing when it is none.
+std::optional<int> listed(const SourceFiles& files, std::string_view path) {
+  std::string_view list = files.text(path).value_or("");
+  int count = 0;
+  while (true) {
+    const std::string_view range = list.substr(0, list.find(','));
+    const auto size = range_size(range);
+    if (!size || count > list_number_max) return std::nullopt;
+    count += *size;
+    if (range.size() == list.size()) return count;
+    list.remove_prefix(range.size() + 1);
+  }
+}
+
 void judge_count(JudgedCheck& judged, const SourceFiles& files, std::string_view path, int wanted,
                  const std::string& what) {
-  const auto text = files.text(path);
-  const auto found = text ? count_in_list(*text) : std::nullopt;
+  const auto found = listed(files, path);
   if (!found) return judged.unreadable(path, files.reading(path));
   judged.require(*found == wanted, std::to_string(*found) + " " + what,
                  std::to_string(wanted) + " " + what);
@@ -111,46 +119,21 @@ void judge_limit(JudgedCheck& judged, const SourceFiles& files, const std::strin
                  name + (least ? " >= " + std::to_string(*least) : " unlimited"));
 }
 
-}  // namespace
-
-std::optional<int> count_in_list(std::string_view list) {
-  int count = 0;
-  while (true) {
-    const std::string_view range = list.substr(0, list.find(','));
-    const auto size = range_size(range);
-    if (!size || count > list_number_max) return std::nullopt;
-    count += *size;
-    if (range.size() == list.size()) return count;
-    list.remove_prefix(range.size() + 1);
-  }
-}
-
-namespace {
-
-std::vector<HealthFinding> judge_processors(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_processors(JudgedCheck& judged, const CheckInput& input) {
   const HostProfile& host = input.profile.host;
   if (host.cpus) judge_count(judged, input.files, online_cpus, *host.cpus, "processors");
   if (host.governor) judge_governors(judged, input.files, *host.governor);
   if (host.turbo) judge_turbo(judged, input.files, *host.turbo);
-  return judged.findings();
-}
-
-std::optional<int> listed(const SourceFiles& files, std::string_view path) {
-  const auto text = files.text(path);
-  return text ? count_in_list(*text) : std::nullopt;
 }
 
 void learn_processors(BaselineNode& node) {
   node.profile.host.cpus = node.read("host.cpus", online_cpus, listed(node.files, online_cpus));
 }
 
-std::vector<HealthFinding> judge_numa(const CheckInput& input) {
-  JudgedCheck judged(input.check());
+void judge_numa(JudgedCheck& judged, const CheckInput& input) {
   const HostProfile& host = input.profile.host;
   if (host.numa_nodes) judge_count(judged, input.files, online_nodes, *host.numa_nodes, "nodes");
   if (host.numa_balancing) judge_balancing(judged, input.files, *host.numa_balancing);
-  return judged.findings();
 }
 
 void learn_numa(BaselineNode& node) {
@@ -160,13 +143,11 @@ void learn_numa(BaselineNode& node) {
 
 // Of the process that starts ranks. Judged where the profile says how many files, or has ports,
 // which need locked memory.
-std::vector<HealthFinding> judge_limits(const CheckInput& input) {
+void judge_limits(JudgedCheck& judged, const CheckInput& input) {
   const auto nofile = input.profile.host.nofile;
-  if (!nofile && input.profile.ib.ports.empty()) return {};
-  JudgedCheck judged(input.check());
+  if (!nofile && input.profile.ib.ports.empty()) return;
   judge_limit(judged, input.files, "memlock", std::nullopt);
   judge_limit(judged, input.files, "nofile", nofile.value_or(nofile_usual));
-  return judged.findings();
 }
 
 // Jobs that need more ask for it themselves.
@@ -181,31 +162,27 @@ void learn_limits(BaselineNode& node) {
 
 }  // namespace
 
-namespace processor_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> processor_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
-     .reads = {nofile_probe, "rlimit:memlock"}, .judge = judge_limits, .learn = learn_limits},
+     .reads = {nofile_probe, "rlimit:memlock"}, .judge = in_one_finding<judge_limits>,
+     .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(2),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
      .group = host,
      .reads = {online_cpus, no_turbo, boost,
                "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
-     .judge = judge_processors, .learn = learn_processors},
+     .judge = in_one_finding<judge_processors>, .learn = learn_processors},
     {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {online_nodes, balancing}, .judge = judge_numa, .learn = learn_numa},
-};
-// clang-format on
-
-}  // namespace processor_rows
-
-std::span<const CheckSpec> processor_checks() {
-  return processor_rows::all;
+     .group = host, .reads = {online_nodes, balancing}, .judge = in_one_finding<judge_numa>,
+     .learn = learn_numa},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

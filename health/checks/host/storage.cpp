@@ -1,5 +1,3 @@
-#include "health/checks/host/storage.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -19,7 +17,7 @@ namespace {
 constexpr std::string_view nvme_class = "/sys/class/nvme";
 constexpr std::string_view shared_memory = "/dev/shm";
 constexpr std::string_view shared_size = "statvfs:/dev/shm";
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t bytes_per_mib = 1 << 20;
 
 struct Space {
   std::int64_t total = 0;
@@ -52,7 +50,7 @@ std::string percent_text(double percent) {
 
 void judge_space(JudgedCheck& judged, const Space& space, const HostProfile& host) {
   const double free_pct = percent_of(space.available, space.total);
-  const std::int64_t free_mb = space.available / mib;
+  const std::int64_t free_mb = space.available / bytes_per_mib;
   judged.require(
       free_pct >= host.free_pct && free_mb >= host.free_mb,
       percent_text(free_pct) + " (" + std::to_string(free_mb) + " MiB)",
@@ -131,8 +129,8 @@ std::vector<HealthFinding> judge_nvmes(const CheckInput& input) {
   return findings;
 }
 
-}  // namespace
-
+// Files that libraries of a job left there, of users in `ended_uids`: those that run nothing on the
+// node now.
 std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
                                                  const std::set<std::int64_t>& ended_uids) {
   std::vector<std::string> leftovers;
@@ -147,25 +145,16 @@ std::vector<std::string> shared_memory_leftovers(const SourceFiles& files,
   return leftovers;
 }
 
-namespace {
-
-std::vector<HealthFinding> judge_shared_memory(const CheckInput& input) {
+void judge_shared_memory(JudgedCheck& judged, const CheckInput& input) {
   const auto& ended_uids = input.host->ended_uids;
-  JudgedCheck judged(input.check());
   if (input.profile.host.shm_kb) judge_shared_size(judged, input.files, input.profile.host);
-  const FileReading& listing = input.files.reading(shared_memory);
   const auto leftovers = shared_memory_leftovers(input.files, ended_uids);
-  if (!leftovers.empty()) {
-    judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
-    for (const std::string& path : leftovers) judged.add_evidence(path);
-  } else if (!ended_uids.empty()) {
-    if (listing.ok()) {
-      judged.pass("none left over");
-    } else {
-      judged.unreadable(shared_memory, listing);
-    }
-  }
-  return judged.findings();
+  for (const std::string& path : leftovers) judged.add_evidence(path);
+  if (!leftovers.empty())
+    return judged.warn(std::to_string(leftovers.size()) + " left over", "none left over");
+  if (ended_uids.empty()) return;
+  const FileReading& listing = input.files.reading(shared_memory);
+  listing.ok() ? judged.pass("none left over") : judged.unreadable(shared_memory, listing);
 }
 
 std::vector<std::string> disk_sources(const HealthProfile& profile) {
@@ -189,34 +178,26 @@ void learn_shared_memory(BaselineNode& node) {
 
 }  // namespace
 
-namespace storage_rows {
-
-using namespace check_words;
-
-constexpr std::chrono::milliseconds some{2};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> storage_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "host.disk", .source = "statvfs", .says = "10 % and 500 MB free, 10 % of inodes",
-     .severity = drain, .phases = when("PE"), .cost = some, .group = host,
+     .severity = drain, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads_for = disk_sources, .judge = judge_disks},
     {.id = "host.nvme", .source = "/sys/class/nvme/*/state",
      .says = "all live, and as many as the profile says", .severity = drain_then_rma,
-     .phases = when("PD"), .cost = some, .group = host,
+     .phases = when("PD"), .cost = 2ms, .group = host,
      .reads = {"/sys/class/nvme/*/transport", "/sys/class/nvme/*/state"}, .judge = judge_nvmes,
      .learn = learn_nvmes},
     {.id = "host.shm", .source = "statvfs /dev/shm; its nccl-*, torch_*, sem.* by owner",
      .says = "the profile's size, nothing of users that have no job", .severity = drain,
-     .fault = setup, .phases = when("PE"), .cost = some, .group = host,
+     .fault = setup, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads = {shared_size, "stat:/dev/shm/nccl-*", "stat:/dev/shm/torch_*", "stat:/dev/shm/sem.*"},
-     .judge = judge_shared_memory, .learn = learn_shared_memory},
-};
-// clang-format on
-
-}  // namespace storage_rows
-
-std::span<const CheckSpec> storage_checks() {
-  return storage_rows::all;
+     .judge = in_one_finding<judge_shared_memory>, .learn = learn_shared_memory},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -1,5 +1,3 @@
-#include "health/checks/host/versions.h"
-
 #include <array>
 
 #include "health/checks/host/host_checks.h"
@@ -34,13 +32,12 @@ void add_text(Facts& facts, const std::string& fact, const SourceFiles& files,
 
 }  // namespace
 
-Facts versions_of(const SourceFiles& files, const std::string& binary_hash) {
+Facts versions_of(const SourceFiles& files) {
   Facts facts;
   add_text(facts, "kernel", files, "/proc/sys/kernel/osrelease");
   add_text(facts, "ofed", files, "/sys/module/mlx5_core/version");
   if (const auto cuda = library_version(files, "libcuda", "libcuda.so.1")) facts["libcuda"] = *cuda;
   if (const auto nccl = library_version(files, "libnccl", "libnccl.so.2")) facts["nccl"] = *nccl;
-  if (!binary_hash.empty()) facts["muster"] = binary_hash;
   return facts;
 }
 
@@ -57,9 +54,8 @@ Facts mtus_of(const SourceFiles& files) {
 
 namespace {
 
-std::vector<HealthFinding> judge_net(const CheckInput& input) {
+void judge_net(JudgedCheck& judged, const CheckInput& input) {
   const NetFacts& facts = input.host->net;
-  JudgedCheck judged(input.check());
   if (facts.round_trip) {
     const double limit = input.limit("round_trip_ms");
     judged.require(static_cast<double>(facts.round_trip->count()) <= limit,
@@ -72,21 +68,18 @@ std::vector<HealthFinding> judge_net(const CheckInput& input) {
     judged.require(*facts.is_master_port_free,
                    *facts.is_master_port_free ? "master port free" : "master port in use",
                    "master port free");
-  return judged.findings();
 }
 
 }  // namespace
 
-namespace version_rows {
-
-using namespace check_words;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> version_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // Nodes are compared with each other (health/learn/versions.h).
     {.id = "host.versions", .source = "kernel, OFED, NCCL, libcuda, binary hash",
      .says = "those of the majority", .severity = drain, .fault = setup, .phases = when("P"),
-     .cost = std::chrono::milliseconds(2), .is_often_shared = true, .group = host,
+     .cost = 2ms, .is_often_shared = true, .group = host,
      .reads = {"/proc/sys/kernel/osrelease", "/sys/module/mlx5_core/version",
                "/usr/lib/x86_64-linux-gnu/libcuda.so.1@", "/usr/lib/x86_64-linux-gnu/libnccl.so.2@",
                "/usr/lib64/libcuda.so.1@", "/usr/lib64/libnccl.so.2@",
@@ -95,16 +88,12 @@ const CheckSpec all[] = {
     // Within a data centre it takes a few ms; by then the node or its network is in trouble.
     {.id = "host.net", .source = "/sys/class/net/*/mtu, peers' names, the master port",
      .says = "peers are known by name, the port is free, the MTU is the majority's",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = std::chrono::milliseconds(5),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 5ms,
      .group = host, .reads = {"/sys/class/net/*/operstate", "/sys/class/net/*/mtu"},
-     .limits = {{"round_trip_ms", "ms", 1000}}, .judge = judge_net},
-};
-// clang-format on
-
-}  // namespace version_rows
-
-std::span<const CheckSpec> version_checks() {
-  return version_rows::all;
+     .limits = {{"round_trip_ms", "ms", 1000}}, .judge = in_one_finding<judge_net>},
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -118,10 +118,8 @@ HealthFinding worse_of(HealthFinding left, HealthFinding right) {
 // Nothing: the driver does not have the counter, and need not.
 std::optional<HealthFinding> judge_rule(const CounterView& view, const CounterRule& rule) {
   HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
-  const FileReading& read = view.input.files.reading(finding.source);
-  if (rule.is_optional && read.is_missing) return std::nullopt;
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  if (!parse_counter(read.text)) return as_not_understood(std::move(finding), read.text);
+  if (rule.is_optional && view.input.files.reading(finding.source).is_missing) return std::nullopt;
+  if (!read_as(view.input, finding, parse_counter)) return finding;
   std::optional<HealthFinding> worst;
   for (const auto& limit : rule.limits) {
     if (!limit) continue;
@@ -264,76 +262,117 @@ bool is_first_reading(const HealthFinding& finding) {
                              [](const std::string& line) { return line == first_reading; });
 }
 
-namespace infiniband_counter_rows {
+std::span<const CounterRule> infiniband_counter_rules() {
+  using namespace check_words;
+  constexpr auto none_per_h = [](std::string_view name, CheckSeverity severity) {
+    return CounterLimit{name, 1h, severity, false};
+  };
+  constexpr auto per_second = [](std::string_view name) {
+    return CounterLimit{name, 1s, only_warn, false};
+  };
+  // What another end or the path did.
+  constexpr CounterLimit below_per_h{"warn_per_h", 1h, only_warn, true};
+  // Bits of the registers: PortCounters of the InfiniBand specification, volume 1, chapter 16.
+  // clang-format off
+  static const CounterRule rules[] = {
+    {"ib.link_downed", "counters/link_downed", 8,
+     {none_per_h("drain_per_h", drain), CounterLimit{"stop_per_h", 1h, stop_drain, true}}},
+    {"ib.symbol", "counters/symbol_error", 16,
+     {per_second("warn_per_s"), CounterLimit{"drain_per_h", 1h, drain, false}}},
+    {"ib.recovery", "counters/link_error_recovery", 8,
+     {CounterLimit{"warn_per_min", 1min, warn_then_drain, false}}},
+    {"ib.rcv_err", "counters/port_rcv_errors", 16, {per_second("warn_per_s")}},
+    {"ib.integrity", "counters/local_link_integrity_errors", 4, {none_per_h("drain_per_h", drain)}},
+    {"ib.overrun", "counters/excessive_buffer_overrun_errors", 4,
+     {none_per_h("drain_per_h", drain)}},
+    {"ib.xmit_discards", "counters/port_xmit_discards", 16, {per_second("warn_per_s")}},
+    {"ib.remote_phys", "counters/port_rcv_remote_physical_errors", 16, {below_per_h}},
+    {"ib.relay", "counters/port_rcv_switch_relay_errors", 16, {below_per_h}},
+    {"ib.vl15", "counters/VL15_dropped", 16, {below_per_h}},
+    {"ib.constraint", "counters/port_rcv_constraint_errors", 8, {below_per_h}},
+    {"ib.constraint", "counters/port_xmit_constraint_errors", 8, {below_per_h}},
+    {"ib.xmit_wait", "counters/port_xmit_wait", 32, {per_second("warn_per_s")}},
+    {"ib.transport", "hw_counters/rnr_nak_retry_err", 32, {none_per_h("rnr_per_h", drain)}},
+    {"ib.transport", "hw_counters/local_ack_timeout_err", 32, {per_second("ack_timeout_per_s")}},
+    {"ib.transport", "hw_counters/req_transport_retries_exceeded", 32,
+     {none_per_h("retries_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/packet_seq_err", 32,
+     {none_per_h("packet_seq_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/rx_icrc_encapsulated", 32,
+     {none_per_h("icrc_per_h", only_warn)}, true},
+    {"ib.transport", "hw_counters/out_of_sequence", 32,
+     {per_second("out_of_sequence_per_s")}, true},
+  };
+  // clang-format on
+  return rules;
+}
 
-using namespace check_words;
-using std::chrono::microseconds;
-
-// Of rates: a burst of a second is none.
-constexpr CheckLimit window{"window_s", "s", 30};
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_counter_checks() {
+  using namespace check_words;
+  // Of rates: a burst of a second is none.
+  constexpr CheckLimit window{"window_s", "s", 30};
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "ib.saturated", .source = "P/counters", .says = "below the maximum of the register",
-     .believe = delta, .phases = when("T"), .cost = microseconds(80), .group = infiniband_counters,
+     .believe = delta, .phases = when("T"), .cost = 80us, .group = infiniband_counters,
      .judge = judge_saturated},
     {.id = "ib.link_downed", .source = "P/counters/link_downed", .says = "no growth",
-     .severity = stop_drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .severity = stop_drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters,
      .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}, {"stop_per_h", "1/h", 3}},
      .judge = judge_counters},
     // 120 an hour: a bit error rate of 1e-12. Behind forward error correction, on HDR and NDR.
     {.id = "ib.symbol", .source = "P/counters/symbol_error", .says = "<= 10/s and <= 120/h",
-     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters,
      .limits = {boot_grace, window, {"warn_per_s", "1/s", 10}, {"drain_per_h", "1/h", 120}},
      .judge = judge_counters},
     {.id = "ib.recovery", .source = "P/counters/link_error_recovery", .says = "<= 5/min",
-     .severity = warn_then_drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .severity = warn_then_drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_min", "1/min", 5}},
      .judge = judge_counters},
     {.id = "ib.rcv_err", .source = "P/counters/port_rcv_errors", .says = "<= 10/s",
-     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_s", "1/s", 10}},
      .judge = judge_counters},
     {.id = "ib.integrity", .source = "P/counters/local_link_integrity_errors", .says = "no growth",
-     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .severity = drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}},
      .judge = judge_counters},
     {.id = "ib.overrun", .source = "P/counters/excessive_buffer_overrun_errors",
      .says = "no growth", .severity = drain, .believe = delta, .phases = when("TEF"),
-     .cost = microseconds(80), .group = infiniband_counters,
+     .cost = 80us, .group = infiniband_counters,
      .limits = {boot_grace, window, {"drain_per_h", "1/h", 0}}, .judge = judge_counters},
     {.id = "ib.xmit_discards", .source = "P/counters/port_xmit_discards", .says = "<= 100/s",
-     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_s", "1/s", 100}},
      .judge = judge_counters},
     // What another end or the path did: fewer than 100 an hour are of no account.
     {.id = "ib.remote_phys", .source = "P/counters/port_rcv_remote_physical_errors",
      .says = "< 100/h", .fault = infra, .believe = delta, .phases = when("TEF"),
-     .cost = microseconds(80), .group = infiniband_counters,
+     .cost = 80us, .group = infiniband_counters,
      .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}}, .judge = judge_counters},
     {.id = "ib.relay", .source = "P/counters/port_rcv_switch_relay_errors", .says = "< 100/h",
-     .fault = infra, .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .fault = infra, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
      .judge = judge_counters},
     {.id = "ib.vl15", .source = "P/counters/VL15_dropped", .says = "< 100/h", .fault = infra,
-     .believe = delta, .phases = when("TEF"), .cost = microseconds(80),
+     .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
      .judge = judge_counters},
     {.id = "ib.constraint", .source = "P/counters/port_{rcv,xmit}_constraint_errors",
-     .says = "< 100/h", .believe = delta, .phases = when("TEF"), .cost = microseconds(160),
+     .says = "< 100/h", .believe = delta, .phases = when("TEF"), .cost = 160us,
      .group = infiniband_counters, .limits = {boot_grace, window, {"warn_per_h", "1/h", 100}},
      .judge = judge_counters},
     {.id = "ib.xmit_wait", .source = "P/counters/port_xmit_wait",
      .says = "normal under incast", .fault = infra, .believe = delta, .phases = when("TEF"),
-     .cost = microseconds(80), .group = infiniband_counters,
+     .cost = 80us, .group = infiniband_counters,
      .limits = {boot_grace, window, {"warn_per_s", "1/s"}}, .judge = judge_counters},
     // Whom a slow or dead peer keeps waiting, the same as the others that talk to it. Adaptive
     // routing reorders packets on a healthy fabric.
     {.id = "ib.transport", .source = "P/hw_counters",
      .says = "no rnr_nak_retry_err, local_ack_timeout_err <= 1/s", .severity = drain,
-     .believe = delta, .phases = when("TF"), .cost = microseconds(480), .is_often_shared = true,
+     .believe = delta, .phases = when("TF"), .cost = 480us, .is_often_shared = true,
      .group = infiniband_counters,
      .limits = {boot_grace, window, {"rnr_per_h", "1/h", 0}, {"ack_timeout_per_s", "1/s", 1},
                 {"retries_per_h", "1/h", 0}, {"packet_seq_per_h", "1/h", 0},
@@ -341,16 +380,12 @@ const CheckSpec all[] = {
      .judge = judge_counters},
     {.id = "ib.traffic", .source = "P/counters/port_{xmit,rcv}_data",
      .says = "> 0 in 10 min while a job runs", .believe = delta, .phases = when("T"),
-     .cost = microseconds(160), .group = infiniband_counters,
+     .cost = 160us, .group = infiniband_counters,
      .limits = {boot_grace, {"window_s", "s", 600}, {"idle_bytes", "bytes", 0}},
      .judge = judge_traffic},
-};
-// clang-format on
-
-}  // namespace infiniband_counter_rows
-
-std::span<const CheckSpec> infiniband_counter_checks() {
-  return infiniband_counter_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

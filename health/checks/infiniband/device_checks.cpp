@@ -1,5 +1,3 @@
-#include "health/checks/infiniband/device_checks.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,6 +9,7 @@
 #include "health/model/baseline.h"
 #include "health/model/check_words.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -32,10 +31,7 @@ void add_presence(PortPresence& presence, const std::string& pattern, const Heal
     return;
   }
   for (const std::string& name : *names) {
-    const bool is_excluded_device =
-        is_excluded(profile, "ib.devices", name) ||
-        is_excluded(profile, "ib.devices", name.substr(0, name.find(':')));
-    if (is_excluded_device) continue;
+    if (is_excluded(profile, "ib.devices", name)) continue;
     ++presence.expected;
     if (!present.contains(name)) presence.missing.push_back(name);
   }
@@ -81,46 +77,42 @@ std::optional<HealthFinding> judge_openable(const CheckInput& input, const Infin
 }
 
 // Speed or width: a slot that gives less than the device could take is told by limits.
-HealthFinding judge_pcie_part(const SourceFiles& files, HealthFinding finding,
+HealthFinding judge_pcie_part(const CheckInput& input, HealthFinding finding,
                               const InfinibandPort& port, const std::string& part, double limit) {
-  const std::string now_path = infiniband_device_path(port.device, "device/current_link_" + part);
-  const std::string max_path = infiniband_device_path(port.device, "device/max_link_" + part);
-  const auto parse = [&](const std::string& path) -> std::optional<double> {
-    if (part == "speed") return parse_gt_per_s(files.text(path).value_or(""));
-    const auto lanes = files.number(path);
-    return lanes && *lanes > 0 ? std::optional(static_cast<double>(*lanes)) : std::nullopt;
+  const auto read = [&](const std::string& kind) {
+    finding.source = infiniband_device_path(port.device, "device/" + kind + "_link_" + part);
+    return read_as(input, finding, [&](std::string_view text) -> std::optional<double> {
+      if (part == "speed") return parse_gt_per_s(text);
+      const auto lanes = decimal_or_hex(trimmed(text));
+      return lanes && *lanes > 0 ? std::optional(static_cast<double>(*lanes)) : std::nullopt;
+    });
   };
-  std::optional<double> wanted;
-  if (limit > 0) wanted = limit;
-  for (const std::string& path : {max_path, now_path}) {
-    if (path == max_path && wanted) continue;
-    finding.source = path;
-    const FileReading& read = files.reading(path);
-    if (!read.ok()) return as_unreadable(std::move(finding), read);
-    if (!parse(path)) return as_not_understood(std::move(finding), read.text);
-    if (path == max_path) wanted = parse(path);
-  }
-  finding.value = shown_number(*parse(now_path));
+  const auto wanted = limit > 0 ? std::optional(limit) : read("max");
+  if (!wanted) return finding;
+  const auto now = read("current");
+  if (!now) return finding;
+  finding.value = shown_number(*now);
   finding.expected = ">= " + shown_number(*wanted);
   finding.unit = part == "speed" ? "GT/s" : "lanes";
-  return *parse(now_path) >= *wanted ? finding : as_failed(std::move(finding));
+  return *now >= *wanted ? finding : as_failed(std::move(finding));
 }
 
 std::optional<HealthFinding> judge_pcie(const CheckInput& input, const InfinibandPort& port) {
   const HealthFinding finding = device_finding(input.check(), port, "device/current_link_width");
   HealthFinding width =
-      judge_pcie_part(input.files, finding, port, "width", input.limit_if_any("width").value_or(0));
+      judge_pcie_part(input, finding, port, "width", input.limit_if_any("width").value_or(0));
   if (width.status == CheckStatus::fail) return width;
-  HealthFinding speed = judge_pcie_part(input.files, finding, port, "speed",
+  HealthFinding speed = judge_pcie_part(input, finding, port, "speed",
                                         input.limit_if_any("speed_gt_per_s").value_or(0));
   return speed.status == CheckStatus::pass ? width : speed;
 }
 
 // Of RFC 2863, as the kernel words them, but for "unknown".
-bool is_operational_state(std::string_view text) {
+std::optional<std::string> operational_state(std::string_view text) {
   constexpr std::string_view states[] = {"up",      "down",   "notpresent", "lowerlayerdown",
                                          "testing", "dormant"};
-  return std::ranges::find(states, text) != std::end(states);
+  const auto found = std::ranges::find(states, trimmed(text));
+  return found == std::end(states) ? std::nullopt : std::optional<std::string>(*found);
 }
 
 std::optional<HealthFinding> judge_netdev(const CheckInput& input, const InfinibandPort& port) {
@@ -131,14 +123,12 @@ std::optional<HealthFinding> judge_netdev(const CheckInput& input, const Infinib
   for (const std::string& name : interfaces) {
     const std::string folder = infiniband_device_path(port.device, "device/net/" + name);
     finding.source = folder + "/operstate";
-    const FileReading& read = input.files.reading(finding.source);
-    const std::string_view state = input.files.text(finding.source).value_or("");
-    if (!read.ok()) return as_unreadable(std::move(finding), read);
-    if (!is_operational_state(state)) return as_not_understood(std::move(finding), read.text);
-    finding.value = state;
+    const auto state = read_as(input, finding, operational_state);
+    if (!state) return finding;
+    finding.value = *state;
     const auto changes = input.files.number(folder + "/carrier_changes");
     if (changes) finding.evidence.push_back(name + " carrier_changes " + std::to_string(*changes));
-    if (state != "up") return with_grace(as_failed(std::move(finding)), input);
+    if (*state != "up") return with_grace(as_failed(std::move(finding)), input);
   }
   finding.value = "up";
   return finding;
@@ -269,50 +259,43 @@ void learn_ports(BaselineNode& node) {
 }  // namespace
 
 std::vector<InfinibandVersions> infiniband_versions(const SourceFiles& files,
-                                                    std::span<const InfinibandPort> ports) {
+                                                    const std::vector<InfinibandPort>& ports) {
   const auto said = [&](const InfinibandPort& port, std::string_view leaf) {
     return std::string(files.text(infiniband_device_path(port.device, leaf)).value_or(""));
   };
   std::vector<InfinibandVersions> versions;
-  for (const InfinibandPort& port : first_ports({ports.begin(), ports.end()})) {
-    versions.push_back({port.device, port.guid, said(port, "fw_ver"), said(port, "board_id"),
-                        said(port, "hca_type")});
+  for (const InfinibandPort& port : first_ports(ports)) {
+    versions.push_back(
+        {port.device, said(port, "fw_ver"), said(port, "board_id"), said(port, "hca_type")});
   }
   return versions;
 }
 
-namespace infiniband_device_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_device_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     {.id = "ib.devices", .source = "/sys/class/infiniband", .says = "all ports of the profile",
-     .severity = stop_reboot_then_rma, .phases = when("PTEF"), .cost = microseconds(20),
+     .severity = stop_reboot_then_rma, .phases = when("PTEF"), .cost = 20us,
      .group = infiniband_state, .limits = {boot_grace},
      .is_certain = [](const HealthProfile& profile) { return !profile.ib.ports.empty(); },
      .judge = judge_port_presence, .learn = learn_ports},
     {.id = "ib.fw", .source = "fw_ver, board_id, hca_type", .says = "those of most nodes",
-     .phases = when("P"), .cost = microseconds(60), .group = infiniband_state,
+     .phases = when("P"), .cost = 60us, .group = infiniband_state,
      .judge = judge_firmware},
     {.id = "ib.chardev", .source = "/dev/infiniband/uverbs*", .says = "one of each device opens",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = microseconds(50),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 50us,
      .group = infiniband_state, .judge = on_each_device<judge_openable>},
     {.id = "ib.pcie", .source = "B/current_link_{speed,width}", .says = "the maximum of the device",
-     .severity = drain, .phases = when("P"), .cost = microseconds(80), .group = infiniband_state,
+     .severity = drain, .phases = when("P"), .cost = 80us, .group = infiniband_state,
      .limits = {{"width", "lanes"}, {"speed_gt_per_s", "GT/s"}},
      .judge = on_each_device<judge_pcie>},
     {.id = "ib.netdev", .source = "/sys/class/net/ib*/operstate", .says = "up", .phases = when("P"),
-     .cost = microseconds(40), .is_of_link = true, .group = infiniband_state,
+     .cost = 40us, .is_of_link = true, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_device<judge_netdev>},
-};
-// clang-format on
-
-}  // namespace infiniband_device_rows
-
-std::span<const CheckSpec> infiniband_device_checks() {
-  return infiniband_device_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -1,5 +1,11 @@
 #include "health/checks/infiniband/infiniband_checks.h"
 
+#include <cmath>
+#include <cstdio>
+#include <tuple>
+
+#include "health/checks/infiniband/port_text.h"
+
 namespace muster {
 
 std::span<const CheckSpec> infiniband_checks() {
@@ -32,6 +38,69 @@ std::vector<HealthFinding> judge_infiniband(const InfinibandFacts& facts,
     append_findings(findings, check.judge(input));
   }
   return findings;
+}
+
+HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
+                           std::string_view leaf) {
+  HealthFinding finding = make_finding(check, port.name(), CheckStatus::pass);
+  finding.serial = port.guid;
+  finding.source = port.path(leaf);
+  return finding;
+}
+
+HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
+                             std::string_view leaf) {
+  HealthFinding finding = make_finding(check, port.device, CheckStatus::pass);
+  finding.serial = port.guid;
+  finding.source = infiniband_device_path(port.device, leaf);
+  return finding;
+}
+
+HealthFinding as_unknown(HealthFinding finding, std::string why) {
+  finding.status = CheckStatus::unknown;
+  finding.evidence.push_back(std::move(why));
+  return finding;
+}
+
+HealthFinding as_unreadable(HealthFinding finding, const FileReading& reading) {
+  std::string why = finding.source + ": " + reading.error;
+  return as_unknown(std::move(finding), std::move(why));
+}
+
+HealthFinding as_not_understood(HealthFinding finding, std::string_view text) {
+  std::string why = finding.source + ": not understood: " + shown_text(text);
+  return as_unknown(std::move(finding), std::move(why));
+}
+
+HealthFinding as_failed(HealthFinding finding, CheckSeverity severity) {
+  finding.status = CheckStatus::fail;
+  finding.severity = severity;
+  return finding;
+}
+
+HealthFinding as_failed(HealthFinding finding) {
+  finding.status = CheckStatus::fail;
+  return finding;
+}
+
+HealthFinding with_grace(HealthFinding finding, const CheckInput& input) {
+  const auto uptime = uptime_of(input.files);
+  const auto grace = link_grace(input.profile, input.check().id);
+  if (finding.status != CheckStatus::fail || !uptime || *uptime >= grace) return finding;
+  return as_unknown(std::move(finding), "booted " + std::to_string(uptime->count()) +
+                                            " s ago: links are judged from " +
+                                            std::to_string(grace.count()) + " s on");
+}
+
+bool is_severer(const CheckSeverity& left, const CheckSeverity& right) {
+  return std::tuple(left.remedy, left.stops_job) > std::tuple(right.remedy, right.stops_job);
+}
+
+std::string shown_number(double value) {
+  char text[48];
+  const bool is_whole = std::abs(value - std::round(value)) < 0.005 || std::abs(value) >= 1000;
+  std::snprintf(text, sizeof text, is_whole ? "%.0f" : "%.2f", value);
+  return text;
 }
 
 }  // namespace muster

@@ -9,7 +9,6 @@
 
 #include "health/checks/infiniband/link_flaps.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/port_finding.h"
 #include "health/model/check.h"
 #include "health/model/counter_history.h"
 
@@ -36,8 +35,56 @@ struct InfinibandLook {
   std::vector<InfinibandPort> ports;  // that are judged
 };
 
+// For ib.fw, which one node cannot judge: most nodes are right. Empty: unreadable.
+struct InfinibandVersions {
+  std::string device;
+  std::string firmware;  // "28.39.1002"
+  std::string board;     // "MT_0000000838"
+  std::string type;      // "MT4129"
+  friend bool operator==(const InfinibandVersions&, const InfinibandVersions&) = default;
+};
+std::vector<InfinibandVersions> infiniband_versions(const SourceFiles& files,
+                                                    const std::vector<InfinibandPort>& ports);
+
 // One port of each device.
 std::vector<InfinibandPort> first_ports(const std::vector<InfinibandPort>& ports);
+
+// ---- findings about one port or its device, in the words that all InfiniBand checks share
+
+// A pass as yet, about what stands in the file `leaf` of the port.
+HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
+                           std::string_view leaf);
+// About the device of the port.
+HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
+                             std::string_view leaf);
+
+HealthFinding as_unknown(HealthFinding finding, std::string why);
+// A file of the finding's source that could not be read.
+HealthFinding as_unreadable(HealthFinding finding, const FileReading& reading);
+// One that was read and says what nobody understands.
+HealthFinding as_not_understood(HealthFinding finding, std::string_view text);
+HealthFinding as_failed(HealthFinding finding, CheckSeverity severity);
+HealthFinding as_failed(HealthFinding finding);  // as the catalogue says
+
+// A failure of a link that may still be coming up after boot says nothing yet.
+HealthFinding with_grace(HealthFinding finding, const CheckInput& input);
+
+// Whether `left` leads to more than `right`.
+bool is_severer(const CheckSeverity& left, const CheckSeverity& right);
+// "131", "0.43"
+std::string shown_number(double value);
+
+// What the finding's file says as `parse` understands it. Nothing: the finding tells why.
+template <class Parse>
+auto read_as(const CheckInput& input, HealthFinding& finding, Parse parse) {
+  const FileReading& read = input.files.reading(finding.source);
+  auto value = read.ok() ? parse(std::string_view(read.text)) : decltype(parse(""))();
+  if (!read.ok()) finding = as_unreadable(std::move(finding), read);
+  if (read.ok() && !value) finding = as_not_understood(std::move(finding), read.text);
+  return value;
+}
+
+// ---- rows
 
 // The judge of a row from the judge of one port, or of one device.
 template <HealthFinding (*judge)(const CheckInput&, const InfinibandPort&)>

@@ -4,6 +4,7 @@
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
 #include "health/model/check_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -20,35 +21,34 @@ constexpr int physical_disabled = 3;
 constexpr int physical_link_up = 5;
 constexpr int physical_last = 7;  // Phy Test
 
+// One of `hard` is a failure as the row has it, any other but the wanted one a warning.
+HealthFinding judge_numbered(const CheckInput& input, HealthFinding finding, int wanted, int last,
+                             std::initializer_list<int> hard) {
+  const auto state = read_as(input, finding, parse_numbered_state);
+  if (!state) return finding;
+  finding.value = std::to_string(state->number) + ": " + state->word;
+  if (finding.value == finding.expected) return finding;
+  if (state->word == "<unknown>" || state->number == wanted || state->number > last) {
+    const std::string& text = input.files.reading(finding.source).text;
+    return as_not_understood(std::move(finding), text);
+  }
+  const bool is_hard = std::ranges::find(hard, state->number) != hard.end();
+  return is_hard ? as_failed(std::move(finding)) : as_failed(std::move(finding), only_warn);
+}
+
+// INIT, ARMED and ACTIVE_DEFER: the link is there, the subnet manager is not through with it.
 HealthFinding judge_state(const CheckInput& input, const InfinibandPort& port) {
   HealthFinding finding = port_finding(input.check(), port, "state");
   finding.expected = "4: ACTIVE";
-  const FileReading& read = input.files.reading(finding.source);
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  const auto state = parse_numbered_state(read.text);
-  if (state) finding.value = std::to_string(state->number) + ": " + state->word;
-  if (finding.value == finding.expected) return finding;
-  if (!state || state->number == state_active || state->number > state_last)
-    return as_not_understood(std::move(finding), read.text);
-  // INIT, ARMED and ACTIVE_DEFER: the link is there, the subnet manager is not through with it.
-  if (state->number > state_down) return as_failed(std::move(finding), only_warn);
-  return as_failed(std::move(finding));
+  return judge_numbered(input, std::move(finding), state_active, state_last, {0, state_down});
 }
 
+// The others: asleep, in training, recovering.
 HealthFinding judge_physical(const CheckInput& input, const InfinibandPort& port) {
   HealthFinding finding = port_finding(input.check(), port, "phys_state");
   finding.expected = "5: LinkUp";
-  const FileReading& read = input.files.reading(finding.source);
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  const auto state = parse_numbered_state(read.text);
-  if (state) finding.value = std::to_string(state->number) + ": " + state->word;
-  if (finding.value == finding.expected) return finding;
-  if (!state || state->word == "<unknown>" || state->number == physical_link_up ||
-      state->number > physical_last)
-    return as_not_understood(std::move(finding), read.text);
-  if (state->number == physical_polling || state->number == physical_disabled)
-    return as_failed(std::move(finding));
-  return as_failed(std::move(finding), only_warn);  // asleep, in training, recovering
+  return judge_numbered(input, std::move(finding), physical_link_up, physical_last,
+                        {physical_polling, physical_disabled});
 }
 
 // Of a link that is down the driver tells some rate.
@@ -64,10 +64,8 @@ HealthFinding judge_rate(const CheckInput& input, const InfinibandPort& port) {
   finding.unit = "Gb/s";
   finding.expected = ">= " + std::to_string(gbps);
   if (lanes > 0) finding.expected += " (" + std::to_string(lanes) + "X)";
-  const FileReading& read = input.files.reading(finding.source);
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  const auto rate = parse_link_rate(read.text);
-  if (!rate) return as_not_understood(std::move(finding), read.text);
+  const auto rate = read_as(input, finding, parse_link_rate);
+  if (!rate) return finding;
   finding.value = shown_number(rate->gbps) + " (" + std::to_string(rate->lanes) + "X)";
   if (is_known_down(input.files, port)) return as_unknown(std::move(finding), "the link is down");
   if (rate->gbps >= gbps && rate->lanes >= lanes) return finding;
@@ -79,16 +77,13 @@ HealthFinding judge_rate(const CheckInput& input, const InfinibandPort& port) {
 HealthFinding judge_link_layer(const CheckInput& input, const InfinibandPort& port) {
   HealthFinding finding = port_finding(input.check(), port, "link_layer");
   finding.expected = "InfiniBand";
-  const FileReading& read = input.files.reading(finding.source);
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  const std::string_view layer = input.files.text(finding.source).value_or("");
-  if (layer == finding.expected) {
-    finding.value = layer;
-    return finding;
-  }
-  if (layer != "Ethernet") return as_not_understood(std::move(finding), read.text);
-  finding.value = layer;
-  return as_failed(std::move(finding));
+  const auto layer = read_as(input, finding, [](std::string_view text) {
+    const bool is_known = trimmed(text) == "InfiniBand" || trimmed(text) == "Ethernet";
+    return is_known ? std::optional(std::string(trimmed(text))) : std::nullopt;
+  });
+  if (!layer) return finding;
+  finding.value = *layer;
+  return *layer == finding.expected ? finding : as_failed(std::move(finding));
 }
 
 HealthFinding judge_lid(const CheckInput& input, const InfinibandPort& port) {
@@ -96,10 +91,9 @@ HealthFinding judge_lid(const CheckInput& input, const InfinibandPort& port) {
   finding.expected = "nonzero";
   for (const char* leaf : {"lid", "sm_lid"}) {
     finding.source = port.path(leaf);
-    const FileReading& read = input.files.reading(finding.source);
-    if (!read.ok()) return as_unreadable(std::move(finding), read);
-    const auto lid = input.files.number(finding.source);
-    if (!lid) return as_not_understood(std::move(finding), read.text);
+    const auto lid = read_as(input, finding,
+                             [](std::string_view text) { return decimal_or_hex(trimmed(text)); });
+    if (!lid) return finding;
     finding.value = *input.files.text(finding.source);
     if (*lid == 0) return as_failed(std::move(finding));
   }
@@ -132,10 +126,8 @@ HealthFinding judge_partition(const CheckInput& input, const InfinibandPort& por
 HealthFinding judge_global_id(const CheckInput& input, const InfinibandPort& port) {
   HealthFinding finding = port_finding(input.check(), port, "gids/0");
   finding.expected = "nonzero";
-  const FileReading& read = input.files.reading(finding.source);
-  if (!read.ok()) return as_unreadable(std::move(finding), read);
-  const auto id = parse_global_id(read.text);
-  if (!id) return as_not_understood(std::move(finding), read.text);
+  const auto id = read_as(input, finding, parse_global_id);
+  if (!id) return finding;
   finding.value = *input.files.text(finding.source);
   // The prefix of the subnet alone is the same on every port.
   return id->port != 0 ? finding : as_failed(std::move(finding));
@@ -169,47 +161,40 @@ std::vector<HealthFinding> judge_states(const CheckInput& input) {
 
 }  // namespace
 
-namespace infiniband_link_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_link_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // A state's severity is the worst that it leads to: INIT only warns.
     {.id = "ib.state", .source = "P/state", .says = "4: ACTIVE", .severity = stop_drain,
-     .phases = when("PTEF"), .cost = microseconds(20), .is_of_link = true,
+     .phases = when("PTEF"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .is_certain = names_ports,
      .judge = judge_states},
     {.id = "ib.phys", .source = "P/phys_state", .says = "5: LinkUp", .severity = drain,
-     .phases = when("PTEF"), .cost = microseconds(20), .is_of_link = true,
+     .phases = when("PTEF"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .judge = on_each_port<judge_physical>},
     {.id = "ib.rate", .source = "P/rate", .says = "rate and width of the profile",
-     .severity = drain, .phases = when("PTE"), .cost = microseconds(20), .is_of_link = true,
+     .severity = drain, .phases = when("PTE"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .is_certain = names_rate,
      .judge = judge_rates},
     {.id = "ib.link_layer", .source = "P/link_layer", .says = "InfiniBand", .severity = drain,
-     .fault = setup, .phases = when("P"), .cost = microseconds(20), .group = infiniband_state,
+     .fault = setup, .phases = when("P"), .cost = 20us, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_port<judge_link_layer>},
     {.id = "ib.lid", .source = "P/lid, P/sm_lid", .says = "nonzero", .phases = when("P"),
-     .cost = microseconds(20), .is_of_link = true, .group = infiniband_state,
+     .cost = 20us, .is_of_link = true, .group = infiniband_state,
      .limits = {boot_grace}, .judge = on_each_port<judge_lid>},
     // The subnet manager gives both.
     {.id = "ib.pkey", .source = "P/pkeys", .says = "a full member of the partition",
-     .severity = drain, .fault = setup, .phases = when("P"), .cost = microseconds(80),
+     .severity = drain, .fault = setup, .phases = when("P"), .cost = 80us,
      .is_often_shared = true, .group = infiniband_state,
      .limits = {boot_grace, {"partition", "", {}, 0, 65535, true}},
      .judge = on_each_port<judge_partition>},
     {.id = "ib.gid", .source = "P/gids/0", .says = "nonzero", .severity = drain, .fault = setup,
-     .phases = when("P"), .cost = microseconds(20), .is_often_shared = true,
+     .phases = when("P"), .cost = 20us, .is_often_shared = true,
      .group = infiniband_state, .limits = {boot_grace}, .judge = on_each_port<judge_global_id>},
-};
-// clang-format on
-
-}  // namespace infiniband_link_rows
-
-std::span<const CheckSpec> infiniband_link_checks() {
-  return infiniband_link_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
 #include "health/model/check_words.h"
-#include "scheduler/text/pattern.h"
 
 namespace muster {
 
@@ -25,11 +24,6 @@ std::optional<std::string> device_at(const SourceFiles& files, std::string_view 
     if (pci_address(files, port.device) == address) return port.device;
   }
   return std::nullopt;
-}
-
-bool is_pci_address(std::string_view text) {
-  return text.size() == 12 && fits_pattern("*:*:*.*", text) &&
-         text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
 }
 
 hours limit_in_hours(const CheckInput& input, std::string_view name) {
@@ -57,20 +51,6 @@ std::span<const milliseconds> since_clean(std::span<const milliseconds> downs, m
 
 }  // namespace
 
-std::optional<LinkEvent> parse_link_event(std::string_view line) {
-  constexpr std::string_view driver = "mlx5_core ";
-  const std::size_t at = line.find(driver);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = line.substr(at + driver.size(), 256);
-  const std::string_view address = rest.substr(0, 12);
-  const std::size_t link = rest.find("Link ");
-  if (!is_pci_address(address) || link == std::string_view::npos) return std::nullopt;
-  const std::string_view word = rest.substr(link + 5);
-  if (word.starts_with("up")) return LinkEvent{std::string(address), true};
-  if (word.starts_with("down")) return LinkEvent{std::string(address), false};
-  return std::nullopt;
-}
-
 LinkFlaps::LinkFlaps(const std::vector<LinkFlapTrack>& state) {
   for (const LinkFlapTrack& saved : state) {
     const bool is_one = !saved.downs.empty() && saved.downs.size() <= downs_max &&
@@ -79,11 +59,11 @@ LinkFlaps::LinkFlaps(const std::vector<LinkFlapTrack>& state) {
   }
 }
 
-void LinkFlaps::observe(const LinkEvent& event, const SourceFiles& files,
-                        const HealthProfile& profile, milliseconds at,
-                        std::chrono::seconds since_boot) {
-  if (event.is_up || since_boot < link_grace(profile, "ib.flap") || at.count() < 0) return;
-  const auto device = device_at(files, event.pci_address);
+void LinkFlaps::observe_down(std::string_view pci_address, const SourceFiles& files,
+                             const HealthProfile& profile, milliseconds at,
+                             std::chrono::seconds since_boot) {
+  if (since_boot < link_grace(profile, "ib.flap") || at.count() < 0) return;
+  const auto device = device_at(files, pci_address);
   if (!device || (tracks_.size() >= flapping_devices_max && !tracks_.contains(*device))) return;
   LinkFlapTrack& track = tracks_[*device];
   track.device = *device;
@@ -145,26 +125,19 @@ std::vector<LinkFlapTrack> LinkFlaps::state() const {
   return state;
 }
 
-namespace infiniband_flap_rows {
-
-using namespace check_words;
-using std::chrono::microseconds;
-
-// clang-format off
-const CheckSpec all[] = {
+std::span<const CheckSpec> infiniband_flap_checks() {
+  using namespace check_words;
+  // clang-format off
+  static const CheckSpec all[] = {
     // A cable that flaps is quiet for hours in between.
     {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
-     .phases = when("T"), .cost = microseconds(1), .group = infiniband_state,
+     .phases = when("T"), .cost = 1us, .group = infiniband_state,
      .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
                 {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
      .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
-};
-// clang-format on
-
-}  // namespace infiniband_flap_rows
-
-std::span<const CheckSpec> infiniband_flap_checks() {
-  return infiniband_flap_rows::all;
+  };
+  // clang-format on
+  return all;
 }
 
 }  // namespace muster

@@ -16,14 +16,6 @@
 
 namespace muster {
 
-// "mlx5_core 0000:1a:00.0 ib0: Link down"
-struct LinkEvent {
-  std::string pci_address;
-  bool is_up = false;
-  friend bool operator==(const LinkEvent&, const LinkEvent&) = default;
-};
-std::optional<LinkEvent> parse_link_event(std::string_view line);
-
 // Wall-clock times since 1970, rising.
 struct LinkFlapTrack {
   std::string device;  // "mlx5_3"
@@ -39,10 +31,11 @@ class LinkFlaps {
   LinkFlaps() = default;
   explicit LinkFlaps(const std::vector<LinkFlapTrack>& state);
 
-  // A link that goes up is no flap: its going down was. Nor is one that goes down within the first
-  // minutes after boot (`since_boot`), while drivers and fabric find each other.
-  void observe(const LinkEvent& event, const SourceFiles& files, const HealthProfile& profile,
-               std::chrono::milliseconds at, std::chrono::seconds since_boot);
+  // A link of the adapter at the address went down. No flap within the first minutes after boot
+  // (`since_boot`), while drivers and fabric find each other.
+  void observe_down(std::string_view pci_address, const SourceFiles& files,
+                    const HealthProfile& profile, std::chrono::milliseconds at,
+                    std::chrono::seconds since_boot);
   // The link carried a test's load: six clean hours are now enough, else a day's.
   void note_loop_passed(const std::string& device, std::chrono::milliseconds at);
   std::vector<HealthFinding> judge(const CheckInput& input) const;

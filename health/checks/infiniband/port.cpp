@@ -1,7 +1,6 @@
 #include "health/checks/infiniband/port.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -106,20 +105,7 @@ std::vector<InfinibandPort> judged_ports(const SourceFiles& files, const HealthP
 
 bool is_judged(const HealthProfile& profile, std::string_view check, const InfinibandPort& port) {
   return setting_of(profile, check).mode != CheckMode::off &&
-         !is_excluded(profile, check, port.device) && !is_excluded(profile, check, port.name());
-}
-
-std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files) {
-  const auto text = files.text("/proc/uptime");
-  if (!text) return std::nullopt;
-  std::int64_t seconds = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
-  if (error != std::errc() || end == text->data() || seconds < 0) return std::nullopt;
-  return std::chrono::seconds(seconds);
-}
-
-std::string boot_id_of(const SourceFiles& files) {
-  return std::string(files.text("/proc/sys/kernel/random/boot_id").value_or(""));
+         !is_excluded(profile, check, port.name());
 }
 
 std::chrono::seconds link_grace(const HealthProfile& profile, std::string_view check) {

@@ -40,8 +40,6 @@ std::vector<InfinibandPort> judged_ports(const SourceFiles& files, const HealthP
 // Whether the check is on and not excluded on the device or port.
 bool is_judged(const HealthProfile& profile, std::string_view check, const InfinibandPort& port);
 
-std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files);
-std::string boot_id_of(const SourceFiles& files);
 // A limit of every check of a link.
 inline constexpr CheckLimit boot_grace{"boot_grace_s", "s", 300};
 // How long after boot links are still coming up, so that nothing is said against them.

@@ -5,20 +5,12 @@
 #include <cmath>
 #include <vector>
 
+#include "health/model/source_files.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
-
-// The whole of `text` as a number.
-template <class Number>
-std::optional<Number> whole_number(std::string_view text, int base = 10) {
-  Number value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
-}
 
 std::optional<double> positive_decimal(std::string_view text) {
   double value = 0;

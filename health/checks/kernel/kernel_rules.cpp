@@ -1,9 +1,9 @@
 #include "health/checks/kernel/kernel_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
+#include "health/model/check_words.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -176,58 +176,39 @@ bool is_about_program(std::string_view text) {
          mentions(text, "bad frame in ");
 }
 
-// So short, the words are for the table alone.
-namespace kernel_rule_table {
-
-constexpr CheckSeverity warn = only_warn;
-constexpr CheckSeverity drain_rma{Remedy::drain, Remedy::rma, false};
-constexpr CheckSeverity drain_reboot{Remedy::drain, Remedy::reboot, false};
-constexpr CheckSeverity reboot{Remedy::reboot, {}, false};
-constexpr CheckSeverity reboot_rma{Remedy::reboot, Remedy::rma, false};
-constexpr CheckSeverity stop_reset{Remedy::reset, {}, true};
-constexpr CheckSeverity stop_reboot{Remedy::reboot, {}, true};
-constexpr CheckSeverity stop_reboot_rma{Remedy::reboot, Remedy::rma, true};
-
-using enum LineSubject;
-constexpr FaultClass of_node = FaultClass::node;
-// What held tasks up may pass: a file server that comes back.
-constexpr std::chrono::minutes hung_for{10};
-
-// Hung tasks come before oopses: a soft lockup's line begins with "BUG:" too.
-constexpr std::array table{
-    KernelRule{"gpu.fell_off", gpu, fell_off, stop_reboot_rma, of_node, "on the bus", {}},
-    KernelRule{"gpu.lost", gpu, failed_to_initialise, reboot_rma, of_node, "initialised", {}},
-    KernelRule{"gpu.recovery_action", gpu, says_reset_required, stop_reset, of_node, "none", {}},
-    KernelRule{"gpu.nvlink_active", gpu, lost_nvlink_peers, reboot, of_node, "peers found", {}},
-    KernelRule{"gpu.peermem",
-               node,
-               has_invalid_peermem_context,
-               warn,
-               FaultClass::setup,
-               "no invalid context",
-               {}},
-    KernelRule{"ib.mlx5_fatal", hca, is_mlx5_fatal, stop_reboot_rma, of_node, "none", {}},
-    KernelRule{"ib.mlx5_warn", hca, is_mlx5_warning, warn, of_node, "none", {}},
-    KernelRule{"host.pcie", device, is_fatal_on_pcie, drain_rma, of_node, "none", {}},
-    KernelRule{"host.hung", node, is_hung, drain_reboot, of_node, "none", hung_for},
-    KernelRule{"host.oops", node, is_oops, reboot, of_node, "none", {}},
-    KernelRule{"host.oom", node, is_out_of_memory, warn, FaultClass::user, "none", {}},
-    KernelRule{"host.edac", node, is_uncorrected, stop_reboot_rma, of_node, "none", {}},
-    KernelRule{"host.edac", node, is_hardware_error, warn, of_node, "none", {}},
-    KernelRule{"host.nfs_log", node, lost_file_server, warn, FaultClass::infra, "none", {}},
-    KernelRule{"host.ro", node, is_read_only, stop_reboot, of_node, "none", {}},
-    KernelRule{"host.io", node, is_damaged, drain_reboot, of_node, "none", {}},
-    KernelRule{"host.io", node, is_failed_disk, drain_rma, of_node, "none", {}},
-    KernelRule{"host.io", node, is_slow_disk, warn, of_node, "none", {}},
-    KernelRule{"host.throttle", node, is_throttled, warn, of_node, "none", {}},
-};
-
-}  // namespace kernel_rule_table
-
 }  // namespace
 
 std::span<const KernelRule> kernel_rules() {
-  return kernel_rule_table::table;
+  using namespace check_words;
+  using enum LineSubject;
+  constexpr FaultClass of_node = FaultClass::node;
+  // What held tasks up may pass: a file server that comes back.
+  constexpr std::chrono::minutes hung_for{10};
+  // Hung tasks come before oopses: a soft lockup's line begins with "BUG:" too.
+  // clang-format off
+  static const KernelRule table[] = {
+    {"gpu.fell_off", gpu, fell_off, stop_reboot_then_rma, of_node, "on the bus", {}},
+    {"gpu.lost", gpu, failed_to_initialise, reboot_then_rma, of_node, "initialised", {}},
+    {"gpu.recovery_action", gpu, says_reset_required, stop_reset, of_node, "none", {}},
+    {"gpu.nvlink_active", gpu, lost_nvlink_peers, reboot, of_node, "peers found", {}},
+    {"gpu.peermem", node, has_invalid_peermem_context, warn, setup, "no invalid context", {}},
+    {"ib.mlx5_fatal", hca, is_mlx5_fatal, stop_reboot_then_rma, of_node, "none", {}},
+    {"ib.mlx5_warn", hca, is_mlx5_warning, warn, of_node, "none", {}},
+    {"host.pcie", device, is_fatal_on_pcie, drain_then_rma, of_node, "none", {}},
+    {"host.hung", node, is_hung, drain_then_reboot, of_node, "none", hung_for},
+    {"host.oops", node, is_oops, reboot, of_node, "none", {}},
+    {"host.oom", node, is_out_of_memory, warn, user, "none", {}},
+    {"host.edac", node, is_uncorrected, stop_reboot_then_rma, of_node, "none", {}},
+    {"host.edac", node, is_hardware_error, warn, of_node, "none", {}},
+    {"host.nfs_log", node, lost_file_server, warn, infra, "none", {}},
+    {"host.ro", node, is_read_only, stop_reboot, of_node, "none", {}},
+    {"host.io", node, is_damaged, drain_then_reboot, of_node, "none", {}},
+    {"host.io", node, is_failed_disk, drain_then_rma, of_node, "none", {}},
+    {"host.io", node, is_slow_disk, warn, of_node, "none", {}},
+    {"host.throttle", node, is_throttled, warn, of_node, "none", {}},
+  };
+  // clang-format on
+  return table;
 }
 
 const KernelRule* find_kernel_rule(std::string_view text) {

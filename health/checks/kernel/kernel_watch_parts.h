@@ -26,7 +26,8 @@ inline bool is_near(SinceBoot one, SinceBoot other) {
 // Heavier failures are told though a milder one was told just before. Of silent events: 0.
 int weight_of(const CheckSeverity& severity);
 HealthFinding failure_of(std::string_view check, std::string device, CheckSeverity severity,
-                         FaultClass fault_class);
+                         FaultClass fault_class, std::string value,
+                         std::vector<std::string> evidence);
 std::vector<std::string> evidence_of(std::string_view line, std::uint64_t left_out);
 std::string sxid_key(const OpenSxid& sxid);
 std::string normal_or_same(std::string_view address);

@@ -34,14 +34,11 @@ std::string xid_key(const std::string& address, int xid) {
 
 struct KernelWatch::Xid {
   std::string address;
-  std::string instance;
   int code = 0;
   SinceBoot at{};
   std::string_view rest;  // behind the code; empty: from an event
   std::string line;
   std::string_view source = "kmsg";
-
-  bool is_from_log() const { return source == "kmsg"; }
 };
 
 void KernelWatch::feed_xid(const XidLine& line, std::string_view text, SinceBoot at,
@@ -49,8 +46,7 @@ void KernelWatch::feed_xid(const XidLine& line, std::string_view text, SinceBoot
   std::erase_if(state_.held, [&](const HeldXid& held) {
     return held.address == line.address && held.xid == line.xid;
   });
-  Xid xid{line.address, line.instance, line.xid, at, line.rest, printable(text, line_shown_max)};
-  judge_xid(xid, out);
+  judge_xid({line.address, line.xid, at, line.rest, printable(text, line_shown_max)}, out);
 }
 
 KernelEvents KernelWatch::on_xid_event(std::string_view address, int code, SinceBoot at) {
@@ -73,7 +69,7 @@ KernelEvents KernelWatch::tick(SinceBoot now) {
   const std::vector<HeldXid> events(due.begin(), due.end());
   state_.held.erase(due.begin(), due.end());
   for (const HeldXid& event : events) {
-    Xid xid{event.address, {}, event.xid, event.at, {}, {}, "nvmlEventSetWait"};
+    Xid xid{event.address, event.xid, event.at, {}, {}, "nvmlEventSetWait"};
     xid.line = "Xid " + std::to_string(event.xid) + " of " + event.address + " at " +
                std::to_string(event.at.count()) + " us, without a line in the log";
     judge_xid(xid, out);
@@ -86,14 +82,12 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   if (xid.code == action_changed)
     return judge_driver_action(xid, parse_driver_action(xid.rest), out);
   XidVerdict verdict = verdict_of_xid(xid.code);
-  const XidSilence silence = silence_of(xid, verdict);
-  if (silence == XidSilence::none) verdict = final_verdict(xid);
+  const bool is_told = !is_silent(xid, verdict);
+  if (is_told) verdict = final_verdict(xid);
   if (xid.code != channel_removal) keep_time(state_.faults, xid.address, xid.at);
-  const int weight = silence == XidSilence::none ? weight_of(verdict.severity) : 0;
+  const int weight = is_told ? weight_of(verdict.severity) : 0;
   const auto left_out = news(xid_key(xid.address, xid.code), weight, xid.at);
-  if (!left_out) return;
-  note_xid(xid, verdict, silence, out);
-  if (silence != XidSilence::none) return;
+  if (!left_out || !is_told) return;
   if (verdict.resets_at_epilog && state_.resets_at_epilog.size() < watched_devices_max) {
     state_.resets_at_epilog.insert(xid.address);
   }
@@ -101,23 +95,15 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   failure.at = xid.at;
   failure.address = xid.address;
   failure.finding =
-      failure_of("gpu.xid", device_of(xid.address), verdict.severity, verdict.fault_class);
-  failure.finding.value = std::to_string(xid.code);
-  failure.finding.expected = "none";
+      failure_of("gpu.xid", device_of(xid.address), verdict.severity, verdict.fault_class,
+                 std::to_string(xid.code), evidence_of(xid.line, *left_out));
   failure.finding.source = xid.source;
-  failure.finding.evidence = evidence_of(xid.line, *left_out);
   raise(std::move(failure), xid.address, out);
-}
-
-void KernelWatch::note_xid(const Xid& xid, const XidVerdict& verdict, XidSilence silence,
-                           KernelEvents& out) {
-  out.xids.push_back({xid.address, device_of(xid.address), xid.instance, xid.code, xid.at, verdict,
-                      silence, xid.line});
 }
 
 // The driver's own verdict first, then the line's details, then the table.
 XidVerdict KernelWatch::final_verdict(const Xid& xid) {
-  XidVerdict verdict = verdict_of_xid(xid.code, parse_nvlink_fault(xid.rest));
+  XidVerdict verdict = verdict_of_xid(xid.code, is_nvlink_fault_fatal(xid.rest));
   if (xid.code == channel_removal) {
     verdict = {XidAction::act, only_warn, FaultClass::node, false};
   }
@@ -140,17 +126,15 @@ XidVerdict KernelWatch::final_verdict(const Xid& xid) {
   return verdict;
 }
 
-XidSilence KernelWatch::silence_of(const Xid& xid, const XidVerdict& verdict) const {
-  if (is_reset_since(xid.address, xid.at)) return XidSilence::before_reset;
+// What the GPU's reset ended, nobody watched and calls for nothing, follows from what we did or
+// from another one, or the table ignores.
+bool KernelWatch::is_silent(const Xid& xid, const XidVerdict& verdict) const {
+  if (is_reset_since(xid.address, xid.at) || is_from_kill(xid)) return true;
   const bool is_change = xid.code == action_changed;
   const bool calls_for_nothing = verdict.severity.remedy == Remedy::warn && !is_change;
-  if (is_history(xid.at) && calls_for_nothing) return XidSilence::before_watch;
-  if (is_from_kill(xid)) return XidSilence::killed_by_us;
-  if (xid.code == channel_removal) {
-    return follows_a_fault(xid) ? XidSilence::ignored : XidSilence::none;
-  }
-  const bool is_ignored = verdict_of_xid(xid.code).action == XidAction::ignore;
-  return is_ignored ? XidSilence::ignored : XidSilence::none;
+  if (is_history(xid.at) && calls_for_nothing) return true;
+  if (xid.code == channel_removal) return follows_a_fault(xid);
+  return verdict_of_xid(xid.code).action == XidAction::ignore;
 }
 
 bool KernelWatch::is_from_kill(const Xid& xid) const {
@@ -193,12 +177,9 @@ KernelEvents KernelWatch::on_jobs_over(SinceBoot at) {
     StandingFailure failure;
     failure.at = at;
     failure.address = address;
-    failure.finding =
-        failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false}, FaultClass::node);
-    failure.finding.value = xid ? std::to_string(*xid) : "an earlier one";
-    failure.finding.expected = "none";
-    failure.finding.source = "kmsg";
-    failure.finding.evidence = {"what it repaired takes effect with a reset; its job has ended"};
+    failure.finding = failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false},
+                                 FaultClass::node, xid ? std::to_string(*xid) : "an earlier one",
+                                 {"what it repaired takes effect with a reset; its job has ended"});
     raise(std::move(failure), address, out);
   }
   return out;
@@ -207,7 +188,7 @@ KernelEvents KernelWatch::on_jobs_over(SinceBoot at) {
 KernelEvents KernelWatch::on_driver_action(std::string_view address, DriverAction action,
                                            SinceBoot at) {
   KernelEvents out;
-  Xid xid{normal_or_same(address), {}, action_changed, at, {}, {}, "nvmlEventSetWait"};
+  Xid xid{normal_or_same(address), action_changed, at, {}, {}, "nvmlEventSetWait"};
   if (names_.skipped.contains(xid.address)) return out;
   xid.line = "recovery action of " + xid.address + ": " + std::string(words_of(action));
   judge_driver_action(xid, action, out);
@@ -217,28 +198,21 @@ KernelEvents KernelWatch::on_driver_action(std::string_view address, DriverActio
 void KernelWatch::judge_driver_action(const Xid& xid, std::optional<DriverAction> action,
                                       KernelEvents& out) {
   const XidVerdict verdict = action ? verdict_of(*action) : verdict_of_xid(xid.code);
-  const XidSilence silence = silence_of(xid, verdict);
+  const bool is_told = !is_silent(xid, verdict);
   const auto known = state_.actions.find(xid.address);
   const DriverAction before =
       known == state_.actions.end() ? DriverAction::none : known->second.action;
   const bool is_change = action && *action != before;
   const std::string key = xid_key(xid.address, xid.code);
   if (is_change) forget(key);
-  if (!news(key, action ? 1 : 0, xid.at)) return;
-  note_xid(xid, verdict, silence, out);
-  if (silence != XidSilence::none) return;
-  HealthFinding finding = failure_of("gpu.recovery_action", device_of(xid.address),
-                                     verdict.severity, verdict.fault_class);
+  if (!news(key, action ? 1 : 0, xid.at) || !is_told) return;
+  HealthFinding finding =
+      failure_of("gpu.recovery_action", device_of(xid.address), verdict.severity,
+                 verdict.fault_class, std::string(action ? words_of(*action) : ""), {xid.line});
   finding.source = xid.source;
-  finding.expected = "none";
-  finding.evidence = {xid.line};
-  if (!action) {
-    // The event says that it changed, not to what.
-    finding.status = CheckStatus::unknown;
-  } else {
-    finding.value = words_of(*action);
-    if (*action == DriverAction::none) finding.status = CheckStatus::pass;
-  }
+  // The event says that it changed, not to what.
+  if (!action) finding.status = CheckStatus::unknown;
+  if (action == DriverAction::none) finding.status = CheckStatus::pass;
   out.findings.push_back(std::move(finding));
   if (!action) return;
   state_.actions.erase(xid.address);

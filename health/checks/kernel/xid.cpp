@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "health/model/source_files.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
@@ -14,14 +17,6 @@ namespace {
 
 constexpr std::string_view address_characters = "0123456789abcdefABCDEF:.";
 constexpr int code_max = 99999;  // SXids have five digits
-constexpr std::size_t words_max = 16;
-
-struct Coded {
-  std::string address;
-  std::string instance;
-  int code = 0;
-  std::string_view rest;
-};
 
 std::optional<int> take_code(std::string_view& rest) {
   int code = 0;
@@ -32,7 +27,7 @@ std::optional<int> take_code(std::string_view& rest) {
 }
 
 // `MARK(PCI:address more): code, rest`
-std::optional<Coded> parse_coded(std::string_view text, std::string_view mark) {
+std::optional<XidLine> parse_coded(std::string_view text, std::string_view mark) {
   const std::size_t begin = text.find(mark);
   if (begin == text.npos) return std::nullopt;
   text.remove_prefix(begin + mark.size());
@@ -45,10 +40,8 @@ std::optional<Coded> parse_coded(std::string_view text, std::string_view mark) {
   std::string_view rest = text.substr(close + 3);
   const auto code = take_code(rest);
   if (!code) return std::nullopt;
-  std::string_view more = inside.substr(address.size());
-  while (more.starts_with(' ')) more.remove_prefix(1);
-  return Coded{normal_pci_address(address).value_or(std::string(address.substr(0, 32))),
-               std::string(more.substr(0, 32)), *code, rest};
+  return XidLine{normal_pci_address(address).value_or(std::string(address.substr(0, 32))), *code,
+                 rest};
 }
 
 std::vector<std::string_view> tokens_of(std::string_view text) {
@@ -62,33 +55,6 @@ std::vector<std::string_view> tokens_of(std::string_view text) {
     begin = text.find_first_not_of(between, end);
   }
   return tokens;
-}
-
-std::optional<int> decimal(std::string_view text) {
-  int value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
-  return is_whole && value >= 0 ? std::optional(value) : std::nullopt;
-}
-
-std::optional<std::uint32_t> hex_word(std::string_view text) {
-  if (!text.starts_with("0x")) return std::nullopt;
-  text.remove_prefix(2);
-  std::uint32_t value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  const bool is_whole = error == std::errc() && stop == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
-// What follows the unit and its Fatal or Nonfatal.
-void take_details(const std::vector<std::string_view>& tokens, std::size_t at, NvlinkFault& fault) {
-  for (; at < tokens.size(); ++at) {
-    const std::string_view next = at + 1 < tokens.size() ? tokens[at + 1] : std::string_view();
-    if (tokens[at] == "XC1" || (tokens[at] == "XC" && next == "1")) fault.is_contained = false;
-    if (tokens[at] == "Link") fault.link = decimal(next);
-    const auto word = hex_word(tokens[at]);
-    if (word && fault.words.size() < words_max) fault.words.push_back(*word);
-  }
 }
 
 // `0x1 (GPU Reset Required)`; drivers of desktops say `PF FLR` and `OS Reboot`.
@@ -114,7 +80,8 @@ std::optional<DriverAction> action_of_words(std::string_view text) {
 }
 
 DriverAction action_of_number(std::string_view text) {
-  const auto number = hex_word(text);
+  const auto number =
+      text.starts_with("0x") ? whole_number<std::uint32_t>(text.substr(2), 16) : std::nullopt;
   const bool is_known = number && *number <= static_cast<std::uint32_t>(7);
   return is_known ? static_cast<DriverAction>(*number) : DriverAction::other;
 }
@@ -122,21 +89,10 @@ DriverAction action_of_number(std::string_view text) {
 }  // namespace
 
 std::optional<XidLine> parse_xid(std::string_view text) {
-  auto coded = parse_coded(text, "NVRM: Xid (");
-  if (!coded) return std::nullopt;
-  return XidLine{std::move(coded->address), std::move(coded->instance), coded->code, coded->rest};
+  return parse_coded(text, "NVRM: Xid (");
 }
 
-std::optional<int> NvlinkFault::sub_code() const {
-  if (words.empty()) return std::nullopt;
-  return static_cast<int>((words[0] >> 20) & 0x3f);
-}
-
-std::optional<std::uint32_t> NvlinkFault::error_status() const {
-  return words.size() < 2 ? std::nullopt : std::optional(words[1]);
-}
-
-std::optional<NvlinkFault> parse_nvlink_fault(std::string_view rest) {
+std::optional<bool> is_nvlink_fault_fatal(std::string_view rest) {
   const std::vector<std::string_view> tokens = tokens_of(rest);
   for (std::size_t at = 1; at < tokens.size(); ++at) {
     const std::string word = lower_case(tokens[at]);
@@ -145,12 +101,7 @@ std::optional<NvlinkFault> parse_nvlink_fault(std::string_view rest) {
     // A process may call itself anything: a unit is written in capitals.
     const bool is_unit = tokens[at - 1].find_first_not_of(
                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string_view::npos;
-    if (!is_unit) continue;
-    NvlinkFault fault;
-    fault.unit = tokens[at - 1].substr(0, 32);
-    fault.is_fatal = is_fatal;
-    take_details(tokens, at + 1, fault);
-    return fault;
+    if (is_unit) return is_fatal;
   }
   return std::nullopt;
 }
@@ -159,7 +110,8 @@ std::optional<int> parse_nvlink_number(std::string_view rest) {
   const std::vector<std::string_view> tokens = tokens_of(rest);
   for (std::size_t at = 0; at + 1 < tokens.size(); ++at) {
     if (tokens[at] != "link" && tokens[at] != "Link") continue;
-    if (const auto number = decimal(tokens[at + 1])) return number;
+    const auto number = whole_number<int>(tokens[at + 1]);
+    if (number && *number >= 0) return number;
   }
   return std::nullopt;
 }
@@ -188,7 +140,7 @@ std::optional<DriverAction> parse_driver_action(std::string_view rest) {
 std::optional<SxidLine> parse_sxid(std::string_view text) {
   const auto coded = parse_coded(text, "SXid (");
   if (!coded) return std::nullopt;
-  SxidLine line{coded->address, coded->code, SxidLine::Word::none};
+  SxidLine line{coded->address, coded->xid, SxidLine::Word::none};
   if (coded->rest.starts_with(", Fatal")) line.word = SxidLine::Word::fatal;
   if (coded->rest.starts_with(", Non-fatal")) line.word = SxidLine::Word::nonfatal;
   return line;

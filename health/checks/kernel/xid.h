@@ -2,38 +2,24 @@
 // some of them carry. Pure parsing; what a code means stands in xid_table.h.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace muster {
 
 // `NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 79, pid=7194, name=python, GPU has fallen off the bus.`
 struct XidLine {
-  std::string address;   // "0000:3b:00.0"; as written when it is no address
-  std::string instance;  // of a divided GPU: "GPU-I:01"
+  std::string address;  // "0000:3b:00.0"; as written when it is no address
   int xid = 0;
   std::string_view rest;  // behind the code, of the text that was given
 };
 std::optional<XidLine> parse_xid(std::string_view text);
 
 // Xids 144-150: `RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x040988e2 0x00000008 …)`; older drivers
-// write `XC 1 i 2` and square brackets.
-struct NvlinkFault {
-  std::string unit;
-  bool is_fatal = false;
-  bool is_contained = true;  // XC0; XC1 crossed the containment
-  std::optional<int> link;
-  std::vector<std::uint32_t> words;
-  // Of the first word, bits 20-25.
-  std::optional<int> sub_code() const;
-  // The second word.
-  std::optional<std::uint32_t> error_status() const;
-};
-// Nothing without a unit and a word that says whether it is fatal.
-std::optional<NvlinkFault> parse_nvlink_fault(std::string_view rest);
+// write `XC 1 i 2` and square brackets. Whether it is fatal; nothing without a unit and a word that
+// says so.
+std::optional<bool> is_nvlink_fault_fatal(std::string_view rest);
 
 // The link of an Xid 74, `NVLink: fatal error detected on link 6(0x0, …)`.
 std::optional<int> parse_nvlink_number(std::string_view rest);

@@ -7,6 +7,8 @@ namespace muster {
 
 namespace {
 
+namespace verdicts {
+
 constexpr XidVerdict ignored{};
 // The job's own; the second job that fails so on the same GPU says something of the GPU.
 constexpr XidVerdict app{
@@ -115,6 +117,8 @@ constexpr std::array rows{
     XidRow{173, 173, "fatal C2C error", stop_reboot},
 };
 
+}  // namespace verdicts
+
 constexpr std::array sxids_log{10001, 10002, 10004, 10005, 11012, 11021, 11022, 11023, 12021,
                                12023, 15008, 15011, 19049, 19055, 19057, 19059, 19062, 19065,
                                19068, 19071, 20001, 20009, 20012, 22013, 24001, 24002, 24003};
@@ -136,15 +140,16 @@ SxidClass class_by_word(SxidLine::Word word) {
   return word == SxidLine::Word::nonfatal ? SxidClass::log : SxidClass::unlisted;
 }
 
+// Nothing for a code that no row has.
+const XidRow* find_xid(int xid) {
+  const auto row = std::ranges::lower_bound(verdicts::rows, xid, {}, &XidRow::last);
+  return row != verdicts::rows.end() && row->first <= xid ? &*row : nullptr;
+}
+
 }  // namespace
 
 std::span<const XidRow> xid_rows() {
-  return rows;
-}
-
-const XidRow* find_xid(int xid) {
-  const auto row = std::ranges::lower_bound(rows, xid, {}, &XidRow::last);
-  return row != rows.end() && row->first <= xid ? &*row : nullptr;
+  return verdicts::rows;
 }
 
 std::string_view xid_meaning(int xid) {
@@ -154,16 +159,16 @@ std::string_view xid_meaning(int xid) {
 
 XidVerdict verdict_of_xid(int xid) {
   const XidRow* row = find_xid(xid);
-  return row ? row->verdict : warn;
+  return row ? row->verdict : verdicts::warn;
 }
 
-XidVerdict verdict_of_xid(int xid, const std::optional<NvlinkFault>& fault) {
-  const bool has_details = xid >= 144 && xid <= 150 && fault;
-  if (!has_details) return verdict_of_xid(xid);
-  return fault->is_fatal ? stop_reset : warn;
+XidVerdict verdict_of_xid(int xid, std::optional<bool> is_fatal) {
+  if (xid < 144 || xid > 150 || !is_fatal) return verdict_of_xid(xid);
+  return *is_fatal ? verdicts::stop_reset : verdicts::warn;
 }
 
 XidVerdict verdict_of(DriverAction action) {
+  using namespace verdicts;
   switch (action) {
     case DriverAction::none:
       return ignored;
@@ -186,27 +191,11 @@ XidVerdict verdict_of(DriverAction action) {
 }
 
 std::string_view words_of(DriverAction action) {
-  switch (action) {
-    case DriverAction::none:
-      return "none";
-    case DriverAction::gpu_reset:
-      return "GPU reset";
-    case DriverAction::node_reboot:
-      return "node reboot";
-    case DriverAction::drain_p2p:
-      return "drain P2P";
-    case DriverAction::drain_and_reset:
-      return "drain and reset";
-    case DriverAction::restart_imex:
-      return "restart IMEX";
-    case DriverAction::bus_reset:
-      return "bus reset";
-    case DriverAction::system_reboot:
-      return "system reboot";
-    case DriverAction::other:
-      break;
-  }
-  return "not known";
+  constexpr std::string_view words[] = {"none",      "GPU reset",       "node reboot",
+                                        "drain P2P", "drain and reset", "restart IMEX",
+                                        "bus reset", "system reboot"};
+  const auto number = static_cast<std::size_t>(action);
+  return number < std::size(words) ? words[number] : "not known";
 }
 
 SxidClass class_of_sxid(int sxid, SxidLine::Word word) {

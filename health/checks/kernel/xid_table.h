@@ -34,14 +34,12 @@ struct XidRow {
 
 // Sorted by code, without overlap.
 std::span<const XidRow> xid_rows();
-// Nothing for a code that no row has.
-const XidRow* find_xid(int xid);
 
 std::string_view xid_meaning(int xid);  // "not in the table" where there is none
 // By the code alone. Of 144-150 it is what a line without details leads to; of 154 too.
 XidVerdict verdict_of_xid(int xid);
-// With what the line says: 144-150.
-XidVerdict verdict_of_xid(int xid, const std::optional<NvlinkFault>& fault);
+// With what the line says of 144-150: whether it is fatal, if it does say so.
+XidVerdict verdict_of_xid(int xid, std::optional<bool> is_fatal);
 
 // What the driver asks for comes before the tables. Of `none`: an ignorable verdict.
 XidVerdict verdict_of(DriverAction action);

@@ -6,7 +6,6 @@
 
 #include "health/checks/kernel/xid_table.h"
 #include "health/model/check.h"
-#include "health/verdict/drain_reason.h"
 
 namespace muster {
 

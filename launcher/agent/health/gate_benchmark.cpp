@@ -16,7 +16,7 @@
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
 #include "health/benchmark/tools/sample_line.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/read/tool_process.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/os/read_file.h"

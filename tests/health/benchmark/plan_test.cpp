@@ -4,7 +4,7 @@
 #include <set>
 
 #include "health/benchmark/plan.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "tests/catch.h"
 #include "tests/health/profile_with_floors.h"
 

@@ -7,26 +7,6 @@
 
 using namespace muster;
 
-namespace {
-
-std::map<std::string, double> nodes(std::initializer_list<double> values) {
-  std::map<std::string, double> by_node;
-  for (const double value : values) by_node.emplace("n" + std::to_string(by_node.size()), value);
-  return by_node;
-}
-
-}  // namespace
-
-TEST_CASE("a majority is more than half of the nodes") {
-  const auto majority = majority_of({{"a", "1"}, {"b", "2"}, {"c", "1"}});
-  REQUIRE(majority);
-  CHECK(majority->value == "1");
-  CHECK(majority->differing == std::vector<std::string>{"b"});
-  CHECK_FALSE(majority_of({{"a", "1"}, {"b", "2"}}));
-  CHECK_FALSE(majority_of({}));
-  CHECK(majority_of({{"a", "1"}})->differing.empty());
-}
-
 TEST_CASE("a median is of the finite values") {
   const double inf = std::numeric_limits<double>::infinity();
   CHECK_FALSE(median_of({}));
@@ -36,14 +16,6 @@ TEST_CASE("a median is of the finite values") {
   CHECK(median_of({4, 1, std::nan(""), 2, 9}) == 3);
   CHECK(std::isfinite(
       *median_of({std::numeric_limits<double>::max(), std::numeric_limits<double>::max()})));
-}
-
-TEST_CASE("nodes below the median are told from eight nodes on") {
-  CHECK(below_median(nodes({100, 100, 100, 100, 100, 100, 10}), 5).empty());
-  CHECK(below_median(nodes({100, 100, 100, 100, 100, 100, 100, 94.9}), 5) ==
-        std::vector<std::string>{"n7"});
-  CHECK(below_median(nodes({100, 100, 100, 100, 100, 100, 100, 95}), 5).empty());
-  CHECK(below_median(nodes({100, 100, 100, 100, 100, 100, 10, std::nan("")}), 5).empty());
 }
 
 TEST_CASE("a node that differs from the others fails, and says in what") {

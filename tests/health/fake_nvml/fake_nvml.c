@@ -379,40 +379,6 @@ nvml_return nvmlDeviceGetFieldValues(nvml_device device, int count, struct field
   return ok;
 }
 
-nvml_return nvmlDeviceGetTopologyCommonAncestor(nvml_device device, nvml_device peer, int* out) {
-  char key[key_max];
-  int gpu;
-  const nvml_return rc = enter_gpu("nvmlDeviceGetTopologyCommonAncestor", device, &gpu);
-  snprintf(key, sizeof key, "topo.%d", index_of(peer));
-  return rc != ok ? rc : give_number(gpu, key, (unsigned*)out);
-}
-
-nvml_return nvmlDeviceGetP2PStatus(nvml_device device, nvml_device peer, int capability, int* out) {
-  char key[key_max];
-  int gpu;
-  const nvml_return rc = enter_gpu("nvmlDeviceGetP2PStatus", device, &gpu);
-  (void)capability;
-  snprintf(key, sizeof key, "p2p.%d", index_of(peer));
-  return rc != ok ? rc : give_number(gpu, key, (unsigned*)out);
-}
-
-nvml_return nvmlDeviceGetCpuAffinity(nvml_device device, unsigned words, unsigned long* mask) {
-  const char* value;
-  int gpu;
-  nvml_return rc = enter_gpu("nvmlDeviceGetCpuAffinity", device, &gpu);
-  if (rc == ok) rc = value_of(gpu, "cpus", &value);
-  if (rc != ok) return rc;
-  memset(mask, 0, words * sizeof *mask);
-  unsigned first, last;
-  int read = 0;
-  while (sscanf(value, "%u-%u%n", &first, &last, &read) == 2) {
-    for (unsigned cpu = first; cpu <= last && cpu < words * 64; ++cpu)
-      mask[cpu / 64] |= 1ul << cpu % 64;
-    value += read + (value[read] == ',');
-  }
-  return ok;
-}
-
 // ---- throttling, fabric: names that differ by age
 
 static nvml_return clock_reasons(const char* symbol, nvml_device device, u64* out) {

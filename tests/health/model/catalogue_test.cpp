@@ -1,4 +1,4 @@
-#include "health/checks/registry.h"
+#include "health/model/check.h"
 
 #include <set>
 

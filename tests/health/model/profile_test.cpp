@@ -48,16 +48,3 @@ TEST_CASE("a device that is left out is so with all of its ports") {
   CHECK(is_excluded(profile, "ib.rate", "mlx5_5:2"));
   CHECK_FALSE(is_excluded(profile, "ib.rate", "mlx5_5:1"));
 }
-
-TEST_CASE("a severity is read as it is written") {
-  for (const char* text : {"warn", "drain", "!drain", "reset>rma", "!reboot>rma"}) {
-    INFO(text);
-    REQUIRE(severity_in(text));
-    CHECK(text_of(*severity_in(text)) == text);
-  }
-  for (const char* text :
-       {"", "!", ">", "drain>", ">rma", "burn", "drain!", "drain>rma>rma", "!!drain", " drain"}) {
-    INFO(text);
-    CHECK_FALSE(severity_in(text));
-  }
-}

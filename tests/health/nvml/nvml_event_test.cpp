@@ -11,7 +11,7 @@ TEST_CASE("events come in order, with their GPU, and not again") {
     fake.add("event 0 2 0x1 0\nevent 0 3 0x8 79\nevent 5 6 0x8000 1\nevent 600000 1 0x8 13");
     const auto library = NvmlLibrary::load(fake_nvml_path(is_old));
     REQUIRE(library);
-    auto source = GpuEventSource::open(library->functions(), gpu_event_usual);
+    auto source = GpuEventSource::open(*library, gpu_event_usual);
     REQUIRE(source);
     auto event = source->wait(1000ms);
     REQUIRE(event);
@@ -29,22 +29,21 @@ TEST_CASE("a node without events says why") {
   FakeNvml fake("count 2\n");
   const auto library = NvmlLibrary::load(fake_nvml_path());
   REQUIRE(library);
-  const auto silent = GpuEventSource::open(library->functions(), gpu_event_usual);
+  const auto silent = GpuEventSource::open(*library, gpu_event_usual);
   REQUIRE_FALSE(silent);
   CHECK_THAT(silent.error().message, ContainsSubstring("no GPU reports events"));
   fake.add("nvmlEventSetCreate.rc 4");
-  const auto refused = GpuEventSource::open(library->functions(), gpu_event_usual);
+  const auto refused = GpuEventSource::open(*library, gpu_event_usual);
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().message, ContainsSubstring("no permission (4)"));
-  const NvmlFunctions none;
-  CHECK_FALSE(GpuEventSource::open(none, gpu_event_usual));
+  CHECK_FALSE(GpuEventSource::open(NvmlLibrary(), gpu_event_usual));
 }
 
 TEST_CASE("a failing wait is an error, not silence") {
   FakeNvml fake(health_data("nvml-h100-8.txt"));
   const auto library = NvmlLibrary::load(fake_nvml_path());
   REQUIRE(library);
-  auto source = GpuEventSource::open(library->functions(), gpu_event_usual);
+  auto source = GpuEventSource::open(*library, gpu_event_usual);
   REQUIRE(source);
   fake.add("nvmlEventSetWait.rc 15");
   const auto event = source->wait(1ms);

@@ -4,7 +4,7 @@
 #include "health/output/nagios.h"
 #include "health/output/prometheus.h"
 #include "health/output/slurm.h"
-#include "health/verdict/drain_reason.h"
+#include "health/verdict/streaks.h"
 #include "tests/catch.h"
 #include "tests/health/verdict_builders.h"
 

@@ -30,7 +30,7 @@ std::vector<HelperMessage> all_messages() {
 
 HelperCommand a_command() {
   ReadCommand command;
-  command.request = {"/root", {"/a", "/b/*", binary}, GpuReadingScope{false, true, true}, "lib.so"};
+  command.request = {"/root", {"/a", "/b/*", binary}, GpuReadingScope{false, true}, "lib.so"};
   command.skip = {"/b/1", "/b/2"};
   return command;
 }

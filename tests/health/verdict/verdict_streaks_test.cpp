@@ -2,7 +2,6 @@
 
 #include <random>
 
-#include "health/verdict/drain_reason.h"
 #include "tests/catch.h"
 #include "tests/health/verdict_builders.h"
 
@@ -388,12 +387,15 @@ TEST_CASE("a fault says until when it stands") {
 TEST_CASE("reasons are written and recognised") {
   HealthFinding finding = a_failure("ib.symbol", "mlx5_3:1");
   finding.serial = "MT24";
-  const std::string text = text_of(reason_of(finding, finding_id(finding)));
+  const auto reason_of = [](const HealthFinding& one) {
+    return drain_reason(one.fault_class, one.check, one.device, finding_id(one));
+  };
+  const std::string text = text_of(reason_of(finding));
   CHECK(text == "muster:node:ib.symbol:mlx5_3:1 " + finding_id(finding));
-  CHECK(parse_drain_reason(text) == reason_of(finding, finding_id(finding)));
+  CHECK(parse_drain_reason(text) == reason_of(finding));
   CHECK(parse_drain_reason(text + " [root@2026-03-01T10:00:00]"));
   const HealthFinding odd = a_failure("my rule: x", "a b\n\xff");
-  const std::string odd_text = text_of(reason_of(odd, finding_id(odd)));
+  const std::string odd_text = text_of(reason_of(odd));
   CHECK(odd_text.starts_with("muster:node:my_rule__x:a_b__ "));
   CHECK(parse_drain_reason(odd_text));
 }

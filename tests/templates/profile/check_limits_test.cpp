@@ -4,7 +4,7 @@
 #include "health/checks/check_names.h"
 #include "health/checks/gpu/judge.h"
 #include "health/checks/gpu/sources.h"
-#include "health/checks/registry.h"
+#include "health/model/check.h"
 #include "templates/profile/reader.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

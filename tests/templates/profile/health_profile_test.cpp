@@ -5,7 +5,7 @@
 #include <random>
 
 #include "health/learn/profile.h"
-#include "health/model/profile_floor.h"
+#include "health/model/performance.h"
 #include "health/verdict/check_rules.h"
 #include "runtime/estimate/estimate.h"
 #include "scheduler/text/pattern.h"

@@ -2,6 +2,7 @@
 #include "health/checks/gpu/judge.h"
 #include "health/model/check.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 #include "tests/health/gpu_node.h"
 
 using namespace muster;
@@ -139,10 +140,7 @@ TEST_CASE("a node without GPUs has no findings") {
 }
 
 TEST_CASE("ranks run: processes on GPUs are theirs") {
-  const SourceFiles files = healthy_gpu_files();
-  const HealthProfile profile = h100_profile();
-  const GpuReadings now = healthy_but("gpu0.procs 41:1073741824");
-  const auto findings = judge_gpus({now, files, profile, nullptr, false, nullptr});
+  const auto findings = judged_readings(healthy_but("gpu0.procs 41:1073741824"), nullptr, false);
   CHECK(finding_of(findings, "gpu.procs", "gpu0") == nullptr);
 }
 
@@ -172,23 +170,21 @@ std::vector<HealthFinding> judge_stuck(std::span<const SourceFiles> looks, const
 TEST_CASE("a process of the driver that is stuck in all samples") {
   std::vector<SourceFiles> samples(5);
   for (SourceFiles& sample : samples) {
-    sample.add("/proc/41/stat", "41 (nvidia-smi) D 1 41 41 0\n");
-    sample.add("/proc/42/stat", "42 (nvidia-smi) R 1 42 42 0\n");
-    sample.add("/proc/43/stat", "43 (cp) D 1 43 43 0\n");
-    sample.add("/proc/44/stat", "44 (my (D) x) D 1 44\n");
+    sample.add("/proc/41/stat", stat_text(41, "nvidia-smi", 'D', 5));
+    sample.add("/proc/42/stat", stat_text(42, "nvidia-smi", 'R', 5));
+    sample.add("/proc/43/stat", stat_text(43, "cp", 'D', 5));
+    sample.add("/proc/44/stat", stat_text(44, "my (D) x", 'D', 5));
     sample.add("/proc/45/stat", "45 (nvidia");
     sample.add("/proc/46/stat", "46 (nvidia)");
   }
-  samples[3].add("/proc/42/stat", "42 (nvidia-smi) D 1 42 42 0\n");
+  samples[3].add("/proc/42/stat", stat_text(42, "nvidia-smi", 'D', 5));
   auto findings = judge_stuck(samples, "my (D) x");
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].status == CheckStatus::fail);
   CHECK(findings[0].value == "41 (nvidia-smi), 44 (my (D) x)");
-  samples[2].add("/proc/41/stat", "41 (nvidia-smi) S 1 41 41 0\n");
-  findings = judge_stuck(samples, "muster-gpus");
-  CHECK(findings.front().status == CheckStatus::pass);
+  samples[2].add("/proc/41/stat", stat_text(41, "nvidia-smi", 'S', 5));
+  CHECK(judge_stuck(samples, "muster-gpus").front().status == CheckStatus::pass);
   CHECK(judge_stuck({}, "x").empty());
   samples[1] = {};
-  findings = judge_stuck(samples, "muster-gpus");
-  CHECK(findings.front().status == CheckStatus::unknown);
+  CHECK(judge_stuck(samples, "muster-gpus").front().status == CheckStatus::unknown);
 }

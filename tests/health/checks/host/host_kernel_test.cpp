@@ -1,5 +1,3 @@
-#include "health/checks/host/kernel.h"
-
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/judged.h"
@@ -8,12 +6,6 @@ using namespace muster;
 using namespace std::chrono_literals;
 
 namespace {
-
-std::optional<HealthFinding> taint(const std::string& text) {
-  SourceFiles files;
-  files.add("/proc/sys/kernel/tainted", text);
-  return judged_one("host.taint", files, HealthProfile{});
-}
 
 std::optional<HealthFinding> clock_of(const std::string& text, std::optional<Milliseconds> offset) {
   SourceFiles files;
@@ -28,32 +20,22 @@ std::optional<HealthFinding> reboots(std::span<const BootSeen> history, Time now
 }  // namespace
 
 TEST_CASE("a taint of the hardware or of an oops restarts the node") {
-  struct Row {
-    const char* text;
-    CheckStatus status;
-    Remedy remedy;
-  };
-  const Row rows[] = {
-      {"0\n", CheckStatus::pass, Remedy::reboot},
-      {"12289\n", CheckStatus::pass, Remedy::reboot},  // proprietary, out of tree, unsigned
-      {"16\n", CheckStatus::fail, Remedy::reboot},     // machine check
-      {"12417\n", CheckStatus::fail, Remedy::reboot},  // and an oops
-      {"16384\n", CheckStatus::fail, Remedy::reboot},  // soft lockup
-      {"512\n", CheckStatus::fail, Remedy::warn},      // a warning
-      {"640\n", CheckStatus::fail, Remedy::reboot},    // a warning and an oops
-      {"\n", CheckStatus::unknown, Remedy::reboot},
-      {"-1\n", CheckStatus::unknown, Remedy::reboot},
-      {"99999999999999999999\n", CheckStatus::unknown, Remedy::reboot},
-      {"12289 x", CheckStatus::unknown, Remedy::reboot},
-  };
-  for (const Row& row : rows) {
-    INFO(row.text);
-    const auto finding = taint(row.text);
-    CHECK(finding->status == row.status);
-    CHECK(finding->severity.remedy == row.remedy);
-  }
-  CHECK(taint("12417")->value == "oops (D)");
-  CHECK(taint("12417")->evidence.at(0) == "tainted 12417");
+  const std::string path = "/proc/sys/kernel/tainted";
+  check_spoilt("host.taint",
+               {{path, "0\n", CheckStatus::pass, "0"},
+                {path, "12289\n", CheckStatus::pass},  // proprietary, out of tree, unsigned
+                {path, "16\n", CheckStatus::fail, "machine check (M)", "reboot"},
+                {path, "12417\n", CheckStatus::fail, "oops (D)", "reboot"},
+                {path, "16384\n", CheckStatus::fail, "soft lockup (L)", "reboot"},
+                {path, "512\n", CheckStatus::fail, "warning (W)", "warn"},
+                {path, "640\n", CheckStatus::fail, "oops (D), warning (W)", "reboot"},
+                {path, "\n", CheckStatus::unknown},
+                {path, "-1\n", CheckStatus::unknown},
+                {path, "99999999999999999999\n", CheckStatus::unknown},
+                {path, "12289 x", CheckStatus::unknown}});
+  SourceFiles files;
+  files.add(path, "12417");
+  CHECK(judged_one("host.taint", files, {})->evidence.at(0) == "tainted 12417");
 }
 
 TEST_CASE("a clock is synchronised and near") {

@@ -1,5 +1,3 @@
-#include "health/checks/host/mounts.h"
-
 #include <random>
 
 #include "tests/catch.h"
@@ -16,17 +14,11 @@ SourceFiles with_mounts(const std::string& text) {
   return files;
 }
 
-CheckStatus read_only_status(const std::string& line) {
-  const auto findings = judged("host.ro", with_mounts(line), fake_profile());
-  REQUIRE(findings.size() == 1);
-  return findings[0].status;
-}
-
 }  // namespace
 
 // The first two lines are from a Debian 12 host.
 TEST_CASE("mounts are read from the kernel's table") {
-  const auto mounts = parse_mountinfo(
+  const SourceFiles files = with_mounts(
       "25 24 0:23 / /dev/shm rw,relatime - tmpfs tmpfs rw,size=24684092k\n"
       "26 24 0:24 / /dev/pts rw,relatime - devpts devpts rw,mode=600,ptmxmode=000\n"
       "31 22 0:51 /sub /share\\040d rw shared:1 master:2 - nfs4 host:/a\\134b ro\n"
@@ -34,40 +26,37 @@ TEST_CASE("mounts are read from the kernel's table") {
       "1 2 3 4 5\n"
       "- \n"
       "36 35 98:0 / relative rw - ext4 /dev/sda1 rw\n"
-      "37 35 98:0 / /last rw - ext4 /dev/sda1 rw");
-  REQUIRE(mounts.size() == 4);
-  CHECK(mounts[0].point == "/dev/shm");
-  CHECK(mounts[0].system_options == "rw,size=24684092k");
-  CHECK(mounts[2].point == "/share d");
-  CHECK(mounts[2].source == "host:/a\\b");
-  CHECK(mounts[2].type == "nfs4");
-  CHECK(mounts[3].point == "/last");
+      "37 35 98:0 / /la\\040st rw - ext4 /dev/a\\134b ro");
+  HealthProfile profile;
+  profile.host.mounts = {"/dev/shm", "/dev/pts", "/share d", "/la st", "relative", "/sub"};
+  const auto findings = judged("host.mounts", files, profile);
+  REQUIRE(findings.size() == 6);
+  for (std::size_t at = 0; at < 6; ++at) {
+    INFO(findings[at].device);
+    CHECK(findings[at].status == (at < 4 ? CheckStatus::pass : CheckStatus::fail));
+  }
+  CHECK(judged("host.ro", files, profile)[0].evidence ==
+        std::vector<std::string>{"/la st ext4 /dev/a\\b rw ro"});
 }
 
 TEST_CASE("a file system that the kernel made read-only fails, one that a person did passes") {
-  struct Row {
-    const char* line;
-    CheckStatus status;
+  const std::string mountinfo = "/proc/self/mountinfo";
+  const std::vector<SpoiltFile> rows{
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro",
+       CheckStatus::fail, "/", "!reboot"},
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,emergency_ro", CheckStatus::fail,
+       "", "!reboot"},
+      {mountinfo, "22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro",
+       CheckStatus::pass},
+      {mountinfo, "22 1 8:1 / /boot ro,relatime - ext4 /dev/sda1 ro", CheckStatus::pass},
+      {mountinfo, "22 1 8:1 / /bind ro,relatime - ext4 /dev/sda1 rw", CheckStatus::pass},
+      {mountinfo, "22 1 7:1 / /snap rw,relatime - squashfs /dev/loop1 ro", CheckStatus::pass},
+      {mountinfo, "22 1 0:9 / /x rw,relatime - overlay overlay ro", CheckStatus::pass},
+      {mountinfo, "", CheckStatus::unknown},
+      {mountinfo, "\xff\xfe - - -", CheckStatus::unknown},
   };
-  const Row rows[] = {
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 ro,errors=remount-ro", CheckStatus::fail},
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,emergency_ro", CheckStatus::fail},
-      {"22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro", CheckStatus::pass},
-      {"22 1 8:1 / /boot ro,relatime - ext4 /dev/sda1 ro", CheckStatus::pass},
-      {"22 1 8:1 / /bind ro,relatime - ext4 /dev/sda1 rw", CheckStatus::pass},
-      {"22 1 7:1 / /snap rw,relatime - squashfs /dev/loop1 ro", CheckStatus::pass},
-      {"22 1 0:9 / /x rw,relatime - overlay overlay ro", CheckStatus::pass},
-      {"", CheckStatus::unknown},
-      {"\xff\xfe - - -", CheckStatus::unknown},
-  };
-  for (const Row& row : rows) {
-    INFO(row.line);
-    CHECK(read_only_status(row.line) == row.status);
-  }
-  const auto findings = judged("host.ro", with_mounts(rows[0].line), fake_profile());
-  CHECK(findings[0].value == "/");
-  CHECK(text_of(findings[0].severity) == "!reboot");
-  CHECK(findings[0].evidence.size() == 1);
+  check_spoilt("host.ro", rows);
+  CHECK(judged("host.ro", with_mounts(rows[0].text), fake_profile())[0].evidence.size() == 1);
 }
 
 TEST_CASE("mounts of the profile are there or not") {
@@ -121,7 +110,8 @@ TEST_CASE("a spoilt table of mounts is no crash") {
     std::string text = good.substr(random() % good.size());
     for (std::uint32_t times = random() % 8; times > 0; --times)
       text[random() % text.size()] = " \n\\04-/\xff"[random() % 8];
-    for (const Mount& mount : parse_mountinfo(text)) CHECK(mount.point.starts_with('/'));
-    judged("host.ro", with_mounts(text), fake_profile());
+    for (const HealthFinding& finding : judged("host.ro", with_mounts(text), fake_profile()))
+      if (finding.status == CheckStatus::fail) CHECK(finding.value.starts_with('/'));
+    judged("host.mounts", with_mounts(text), fake_profile());
   }
 }

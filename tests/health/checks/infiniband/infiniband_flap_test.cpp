@@ -17,8 +17,8 @@ struct WatchedLinks {
   LinkFlaps flaps;
 
   void down(int n, std::chrono::milliseconds at, std::chrono::seconds since_boot = 24h) {
-    flaps.observe({FakeInfiniband::pci_address(n), false}, node.files(), profile, watch_start + at,
-                  since_boot);
+    flaps.observe_down(FakeInfiniband::pci_address(n), node.files(), profile, watch_start + at,
+                       since_boot);
   }
   HealthFinding finding(std::chrono::milliseconds at, const std::string& log_error = "") const {
     const CounterHistory counters;
@@ -36,23 +36,6 @@ struct WatchedLinks {
 };
 
 }  // namespace
-
-// Synthetic, of the form of netdev_info in the kernel's mlx5 driver.
-TEST_CASE("link events are told from the driver's lines") {
-  CHECK(parse_link_event("mlx5_core 0000:1a:00.0 ib0: Link down") ==
-        LinkEvent{"0000:1a:00.0", false});
-  CHECK(parse_link_event("[12.3] mlx5_core 0000:1a:00.0 ib0: Link up\n") ==
-        LinkEvent{"0000:1a:00.0", true});
-  for (const char* line :
-       {"", "mlx5_core ", "mlx5_core 0000:1a:00.0", "mlx5_core 0000:1a:00.0 ib0: Link",
-        "mlx5_core 0000:1a:00.0 ib0: Link ", "mlx5_core 0000:1a:00.0 ib0: Link sideways",
-        "mlx5_core somewhere ib0: Link down", "igb 0000:1a:00.0 eth0: Link down",
-        "mlx5_core 0000_1a_00_0 ib0: Link down"}) {
-    INFO(line);
-    CHECK_FALSE(parse_link_event(line));
-  }
-  CHECK_FALSE(parse_link_event("mlx5_core " + std::string(1 << 20, 'x') + "Link down"));
-}
 
 TEST_CASE("a link that went down three times in a day flaps") {
   WatchedLinks links;
@@ -100,10 +83,7 @@ TEST_CASE("what is no flap of a port is not counted") {
   WatchedLinks links;
   for (int n = 0; n < 5; ++n) {
     links.down(3, n * 1min, 299s);  // links come up after boot
-    links.flaps.observe({FakeInfiniband::pci_address(3), true}, links.node.files(), links.profile,
-                        watch_start, 24h);
-    links.flaps.observe({"0000:ff:00.0", false}, links.node.files(), links.profile, watch_start,
-                        24h);
+    links.flaps.observe_down("0000:ff:00.0", links.node.files(), links.profile, watch_start, 24h);
     links.down(4, n * 1min);
   }
   CHECK(links.status(1h) == pass);

@@ -10,7 +10,7 @@ using namespace muster;
 using namespace muster::kernel_watch_log;
 using namespace std::chrono_literals;
 
-TEST_CASE("an Xid is a finding of its GPU with its line, and a record for its job") {
+TEST_CASE("an Xid is a finding of its GPU with its line") {
   Log log;
   const KernelEvents events = log.xid(start, 79, ", pid=7194, GPU has fallen off the bus.");
   CHECK(shown(events) == Shown{"gpu.xid gpu3 79 !reboot>rma"});
@@ -18,30 +18,21 @@ TEST_CASE("an Xid is a finding of its GPU with its line, and a record for its jo
   CHECK(events.findings[0].source == "kmsg");
   CHECK(events.findings[0].evidence ==
         Shown{"NVRM: Xid (PCI:0000:3b:00): 79, pid=7194, GPU has fallen off the bus."});
-  REQUIRE(events.xids.size() == 1);
-  CHECK(events.xids[0].at == start);
-  CHECK(events.xids[0].address == gpu3);
   CHECK(shown(log.xid(start, 48, "", "0000:99:00")) == Shown{"gpu.xid 0000:99:00.0 48 !reset>rma"});
 }
 
-TEST_CASE("an Xid of a program is the user's, an ignored one is only recorded") {
+TEST_CASE("an Xid of a program is the user's, an ignored one is not told") {
   Log log;
   const KernelEvents app = log.xid(start, 31);
   CHECK(shown(app) == Shown{"gpu.xid gpu3 31 warn>drain"});
   CHECK(app.findings[0].fault_class == FaultClass::user);
-  const KernelEvents ignored = log.xid(start, 141);
-  CHECK(ignored.findings.empty());
-  CHECK(silence_of(ignored) == XidSilence::ignored);
+  CHECK(log.xid(start, 141).findings.empty());
 }
 
 TEST_CASE("the same Xid of a GPU is told once a minute, with what was left out") {
   Log log;
   CHECK(log.xid(start, 48).findings.size() == 1);
-  for (int i = 1; i < 60; ++i) {
-    const KernelEvents again = log.xid(start + i * 1s, 48);
-    CHECK(again.findings.empty());
-    CHECK(again.xids.empty());
-  }
+  for (int i = 1; i < 60; ++i) CHECK(log.xid(start + i * 1s, 48).findings.empty());
   CHECK(log.xid(start + 30s, 48, "", "0000:5e:00").findings.size() == 1);
   const KernelEvents later = log.xid(start + 60s, 48);
   REQUIRE(later.findings.size() == 1);
@@ -109,15 +100,11 @@ TEST_CASE("a flood of events does not wait, and does not pile up") {
   CHECK(told > 900);
 }
 
-TEST_CASE("what follows from our own kill is recorded only") {
+TEST_CASE("what follows from our own kill is not told") {
   Log log;
   const std::vector<std::string> killed{"00000000:3B:00.0"};
   log.watch.on_kill(killed, start);
-  for (const int xid : {13, 31, 43, 45}) {
-    const KernelEvents events = log.xid(start + 59s, xid);
-    CHECK(events.findings.empty());
-    CHECK(silence_of(events) == XidSilence::killed_by_us);
-  }
+  for (const int xid : {13, 31, 43, 45}) CHECK(log.xid(start + 59s, xid).findings.empty());
   CHECK(log.xid(start + 59s, 48).findings.size() == 1);
   CHECK(log.xid(start + 59s, 31, "", "0000:5e:00").findings.size() == 1);
   CHECK(log.xid(start + 61s, 31).findings.size() == 1);
@@ -134,15 +121,15 @@ TEST_CASE("a removal of channels is a warning only when it is alone") {
   Log log;
   CHECK(shown(log.xid(start, 45)) == Shown{"gpu.xid gpu3 45 warn"});
   log.xid(start + 2min, 145, ", RLW_REMAP Nonfatal XC0 i0 Link 01 (0x1 0x1)");
-  CHECK(silence_of(log.xid(start + 2min + 1s, 45)) == XidSilence::ignored);
+  CHECK(log.xid(start + 2min + 1s, 45).findings.empty());
   const KernelEvents named = log.xid(start, 45, ", caused by previous Xid 149", "0000:5e:00");
-  CHECK(silence_of(named) == XidSilence::ignored);
+  CHECK(named.findings.empty());
 }
 
 TEST_CASE("Xids older than the last reset of their GPU are history") {
   Log log;
   log.watch.on_reset("00000000:3B:00.0", start + 10s);
-  CHECK(silence_of(log.xid(start + 9s, 79)) == XidSilence::before_reset);
+  CHECK(log.xid(start + 9s, 79).findings.empty());
   CHECK(
       log.says(start + 9s, "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.").findings.empty());
   CHECK(log.xid(start + 9s, 79, "", "0000:5e:00").findings.size() == 1);
@@ -171,7 +158,7 @@ TEST_CASE("what was read before a restart is not told again") {
   Log restarted(log.watch.state());
   restarted.sequence = 100;
   CHECK(restarted.watch.state() == log.watch.state());
-  CHECK(restarted.xid(start, 79).xids.empty());
+  CHECK(restarted.xid(start, 79).findings.empty());
   CHECK(restarted.says(start + 1s, "INFO: task x:1 blocked for more than 120 seconds.")
             .findings.empty());
   // What came while nobody read is new, however late.
@@ -198,7 +185,7 @@ TEST_CASE("lines that a program wrote are not the kernel's") {
   line.sequence = 1;
   line.is_from_kernel = false;
   line.text = "NVRM: Xid (PCI:0000:3b:00): 79, x";
-  CHECK(log.watch.feed(line).xids.empty());
+  CHECK(log.watch.feed(line).findings.empty());
   CHECK(log.watch.state().sequence == 1u);
 }
 
@@ -439,11 +426,11 @@ TEST_CASE("a flood of the same lines is told once a minute from bounded memory")
           kind < 20 ? log.xid(at, 46 + kind)
                     : log.says(at, "mlx5_core 0000:5c:00." + std::to_string(kind % 8) +
                                        ": health compromised");
-      told += events.findings.size() + events.xids.size();
+      told += events.findings.size();
     }
     largest = std::max(largest, log.watch.state().seen.size());
   }
-  CHECK(told < 60);
+  CHECK(told < 40);
   CHECK(largest < 40);
 }
 
@@ -477,29 +464,29 @@ TEST_CASE("lines about ever new devices are kept within limits") {
 TEST_CASE("any line is taken without harm, and what is told is printable") {
   Log log;
   std::mt19937 random(9);
-  const std::vector<std::string> parts{"NVRM: ",
-                                       "Xid (",
-                                       "PCI:",
-                                       "0000:3b:00",
-                                       "): ",
-                                       "154",
-                                       "149",
-                                       ", ",
-                                       "74",
-                                       "link ",
-                                       "SXid (",
-                                       "mlx5_core ",
-                                       "Link up",
-                                       "fallen off",
-                                       " the bus",
-                                       "\n",
-                                       "Fatal",
-                                       "\xff\x01",
-                                       "Hardware Error",
-                                       "BUG:"};
+  constexpr const char* parts[] = {"NVRM: ",
+                                   "Xid (",
+                                   "PCI:",
+                                   "0000:3b:00",
+                                   "): ",
+                                   "154",
+                                   "149",
+                                   ", ",
+                                   "74",
+                                   "link ",
+                                   "SXid (",
+                                   "mlx5_core ",
+                                   "Link up",
+                                   "fallen off",
+                                   " the bus",
+                                   "\n",
+                                   "Fatal",
+                                   "\xff\x01",
+                                   "Hardware Error",
+                                   "BUG:"};
   for (int round = 0; round < 5000; ++round) {
     std::string text;
-    for (unsigned i = random() % 12; i > 0; --i) text += parts[random() % parts.size()];
+    for (unsigned i = random() % 12; i > 0; --i) text += parts[random() % std::size(parts)];
     const KernelEvents events = log.says(start + round * 1s, text);
     for (const HealthFinding& finding : events.findings) {
       for (const std::string& line : finding.evidence) CHECK(line == printable(line, 600));

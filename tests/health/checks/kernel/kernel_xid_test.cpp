@@ -12,20 +12,16 @@ TEST_CASE("an Xid names its GPU and its code in every form") {
     const char* line;
     const char* address;
     int xid;
-    const char* instance;
   };
   const Case cases[] = {
-      {"NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.", "0000:3b:00.0", 79,
-       ""},
-      {"NVRM: Xid (0000:03:00): 14, Channel 00000001", "0000:03:00.0", 14, ""},
-      {"NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, x", "0000:05:00.0", 79,
-       ""},
+      {"NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.", "0000:3b:00.0", 79},
+      {"NVRM: Xid (0000:03:00): 14, Channel 00000001", "0000:03:00.0", 14},
+      {"NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, x", "0000:05:00.0", 79},
       {"NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9).",
-       "0000:01:00.0", 94, "GPU-I:05"},
-      {"NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:02): 13, pid=9", "0000:3b:00.0", 13,
-       "GPU-I:01 GPU-CI:02"},
-      {"NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal", "0009:01:00.0", 149, ""},
-      {"[171167.620236] NVRM: Xid (PCI:0000:3B:00.0): 48", "0000:3b:00.0", 48, ""},
+       "0000:01:00.0", 94},
+      {"NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:02): 13, pid=9", "0000:3b:00.0", 13},
+      {"NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal", "0009:01:00.0", 149},
+      {"[171167.620236] NVRM: Xid (PCI:0000:3B:00.0): 48", "0000:3b:00.0", 48},
   };
   for (const Case& one : cases) {
     INFO(one.line);
@@ -33,7 +29,6 @@ TEST_CASE("an Xid names its GPU and its code in every form") {
     REQUIRE(xid);
     CHECK(xid->address == one.address);
     CHECK(xid->xid == one.xid);
-    CHECK(xid->instance == one.instance);
   }
 }
 
@@ -55,50 +50,28 @@ TEST_CASE("an Xid of an address that cannot be read is still an Xid") {
   CHECK(xid->address == "...");
 }
 
-TEST_CASE("NVLink faults say their unit, link and words") {
-  const auto fault = parse_nvlink_fault(
-      ", RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x040988e2 0x00000008 0x00000000 0x00000000)");
-  REQUIRE(fault);
-  CHECK(fault->unit == "RLW_SRC_TRACK");
-  CHECK_FALSE(fault->is_fatal);
-  CHECK_FALSE(fault->is_contained);
-  CHECK(fault->link == 12);
-  CHECK(fault->words.size() == 4);
-  CHECK(fault->sub_code() == 0);
-  CHECK(fault->error_status() == 8u);
-
-  const auto fatal = parse_nvlink_fault(
-      ", NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000 0x00000000)");
-  REQUIRE(fatal);
-  CHECK(fatal->is_fatal);
-  CHECK(fatal->is_contained);
-  CHECK(fatal->link == 9);
-  CHECK(fatal->sub_code() == 37);
-
-  const auto old = parse_nvlink_fault(", NETIR_LINK_EVT Fatal XC 1 i 2 Link 01 [0x0000000a]");
-  REQUIRE(old);
-  CHECK_FALSE(old->is_contained);
-  CHECK(old->link == 1);
-  CHECK(old->words == std::vector<std::uint32_t>{10});
-  CHECK_FALSE(old->error_status());
-
-  const auto of_process =
-      parse_nvlink_fault(", pid=4, name=<unknown>, RLW_SRC_TRACK Fatal XC0 i1 Link 00 (0x1 0x2)");
-  REQUIRE(of_process);
-  CHECK(of_process->unit == "RLW_SRC_TRACK");
-}
-
-TEST_CASE("a line without a unit or a degree is no NVLink fault") {
-  for (const char* rest : {"", ", driver-specific detail", ", Fatal", ", pid=4, name=x, Fatal",
-                           ", NETIR_LINK_EVT XC0 i0 Link 01 (0x1)"}) {
-    INFO(rest);
-    CHECK_FALSE(parse_nvlink_fault(rest));
+TEST_CASE("NVLink faults say whether they are fatal, behind their unit") {
+  const struct {
+    const char* rest;
+    std::optional<bool> is_fatal;
+  } cases[] = {
+      {", RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x040988e2 0x00000008 0x00000000 0x00000000)",
+       false},
+      {", NETIR_LINK_EVT  Fatal   XC0 i0 Link 09 (0x025525c6 0x00000000 0x00000000)", true},
+      {", NETIR_LINK_EVT Fatal XC 1 i 2 Link 01 [0x0000000a]", true},
+      {", pid=4, name=<unknown>, RLW_SRC_TRACK Fatal XC0 i1 Link 00 (0x1 0x2)", true},
+      {"", {}},
+      {", driver-specific detail", {}},
+      {", Fatal", {}},
+      {", pid=4, name=x, Fatal", {}},
+      {", NETIR_LINK_EVT XC0 i0 Link 01 (0x1)", {}},
+      // A process called "Fatal" does not hide the fault that follows.
+      {", pid=4, name=Fatal, TLW_RX Nonfatal XC0 i0 Link x", false},
+  };
+  for (const auto& one : cases) {
+    INFO(one.rest);
+    CHECK(is_nvlink_fault_fatal(one.rest) == one.is_fatal);
   }
-  // A process called "Fatal" does not hide the fault that follows.
-  const auto fault = parse_nvlink_fault(", pid=4, name=Fatal, TLW_RX Nonfatal XC0 i0 Link x");
-  REQUIRE(fault);
-  CHECK_FALSE(fault->is_fatal);
-  CHECK_FALSE(fault->link);
 }
 
 TEST_CASE("the link of an NVLink error of older GPUs") {
@@ -152,7 +125,7 @@ TEST_CASE("damaged driver lines are taken without harm") {
     line.resize(random() % (line.size() + 1));
     if (const auto xid = parse_xid(line)) {
       CHECK(xid->rest.size() <= line.size());
-      parse_nvlink_fault(xid->rest);
+      is_nvlink_fault_fatal(xid->rest);
     }
     parse_nvlink_number(line);
     parse_sxid(line);
