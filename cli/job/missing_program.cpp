@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
+#include <sstream>
 
-#include "scheduler/model/record.h"
-#include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -37,14 +37,9 @@ bool is_relative_path(const std::string& program) {
 
 std::string nodes_text(const std::set<NodeId>& nodes) {
   constexpr std::size_t most = 4;
-  std::string text;
-  std::size_t told = 0;
-  for (const NodeId& node : nodes) {
-    if (told++ == most) break;
-    text += (text.empty() ? "" : ", ") + node.value;
-  }
-  return nodes.size() <= most ? text
-                              : text + " and " + std::to_string(nodes.size() - most) + " more";
+  if (nodes.size() <= most) return joined(nodes);
+  return joined(std::vector(nodes.begin(), std::next(nodes.begin(), most))) + " and " +
+         std::to_string(nodes.size() - most) + " more";
 }
 
 }  // namespace
@@ -55,12 +50,10 @@ std::string find_here(const std::string& program) {
     return absolute && ::access(program.c_str(), X_OK) == 0 ? program : "";
   }
   const char* variable = std::getenv("PATH");
-  std::string_view rest = variable == nullptr ? "" : variable;
-  while (!rest.empty()) {
-    const std::size_t colon = std::min(rest.find(':'), rest.size());
-    const std::string path = std::string(rest.substr(0, colon)) + '/' + program;
+  std::istringstream folders(variable == nullptr ? "" : variable);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = folder + '/' + program;
     if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;
-    rest.remove_prefix(std::min(colon + 1, rest.size()));
   }
   return "";
 }

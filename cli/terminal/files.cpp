@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/regular_file.h"
