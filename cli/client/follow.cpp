@@ -137,16 +137,9 @@ void Following::interrupted() {
     detach_ = true;
     return;
   }
-  switch (ask_what_was_meant(watch_)) {
-    case InterruptChoice::go_on:
-      break;
-    case InterruptChoice::detach:
-      detach_ = true;
-      break;
-    case InterruptChoice::cancel:
-      cancel();
-      break;
-  }
+  const InterruptChoice choice = ask_what_was_meant(watch_);
+  if (choice == InterruptChoice::cancel) cancel();
+  detach_ = choice == InterruptChoice::detach;
 }
 
 Followed Following::detached() {

@@ -46,7 +46,7 @@ Fd open_log(const std::filesystem::path& path) {
   return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-std::int64_t size_of(const Fd& file) {
+std::int64_t bytes_in(const Fd& file) {
   struct stat facts {};
   return file && ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
 }
@@ -149,13 +149,13 @@ bool LogFollower::read_block(RankId rank, const Sink& sink) {
 
 std::int64_t offset_of_last_lines(const std::filesystem::path& path, std::int64_t lines) {
   const Fd file = open_log(path);
-  const std::int64_t size = size_of(file);
+  const std::int64_t size = bytes_in(file);
   return lines <= 0 ? size : offset_in(file, size, lines);
 }
 
 std::string last_lines_of_file(const std::filesystem::path& path, std::int64_t lines) {
   const Fd file = open_log(path);
-  const std::int64_t size = size_of(file);
+  const std::int64_t size = bytes_in(file);
   if (lines <= 0) return "";
   const std::int64_t begin = std::max(offset_in(file, size, lines), size - text_limit_bytes);
   std::string text;

@@ -65,7 +65,7 @@ const NodeLaunch& slowest_in(const LaunchProfile& profile, const std::string& ph
 
 Table phases_table(const LaunchProfile& profile) {
   Table table({"PHASE", "MEDIAN", "P99", "SLOWEST", "NODE"});
-  for (const std::string& phase : phase_names(profile)) {
+  for (const std::string& phase : launch_phase_names(profile)) {
     const NodeLaunch& slowest = slowest_in(profile, phase);
     table.add({phase, ms_text(quantile_us(profile, phase, 0.5)),
                ms_text(quantile_us(profile, phase, 0.99)), ms_text(slowest.took_us(phase)),

@@ -154,7 +154,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (!tell_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
-    return refused("invalid job name '" + spec.name + "'; use name_letters, digits, '_' and '-'",
+    return refused("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
                    invalid_file, common);
   }
   if (auto ready = prepare_home(home); !ready) {

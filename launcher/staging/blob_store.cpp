@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <random>
@@ -18,6 +17,7 @@
 #include "launcher/staging/content_hash.h"
 #include "launcher/staging/hash_cache.h"
 #include "launcher/staging/sparse_write.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -323,33 +323,8 @@ Error stage_error(std::string_view attempt, const fs::path& path, int error_numb
 }
 
 std::string readable_bytes(std::int64_t bytes) {
-  static constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %s", value, units[unit]);
-  return text.data();
-}
-
-Result<Removed> sweep_blobs(const fs::path& root, const BlobSweep& sweep) {
-  Removed removed{"files that no job needs", 0, 0};
-  std::error_code code;
-  if (!fs::exists(root, code)) return removed;
-  for (const auto& group : fs::directory_iterator(root, code)) {
-    const bool is_group = group.path().filename().string().size() == 2 &&
-                          fs::is_directory(group.symlink_status(code));
-    if (!is_group) continue;
-    std::error_code group_code;
-    for (fs::directory_iterator blob(group.path(), group_code), end; !group_code && blob != end;
-         blob.increment(group_code)) {
-      sweep_one(root, sweep, blob->path().filename().string(), removed);
-    }
-    if (group_code) return stage_error("read", group.path(), group_code.value());
-  }
-  if (code) return stage_error("read", root, code.value());
-  return removed;
+  if (bytes >= 1024) return bytes_text(static_cast<std::uint64_t>(bytes));
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
 }  // namespace muster
