@@ -101,7 +101,7 @@ Document line_document(const CheckpointLine& line) {
   out["state"] = line.state;
   out["usable"] = line.reason.empty();
   out["newest"] = line.newest;
-  out["reason"] = text_or_null(line.reason);
+  out["reason"] = value_or_null(line.reason);
   out["pinned"] = line.pinned;
   const auto& facts = line.facts;
   out["bytes"] = facts ? Document(facts->bytes) : Document(nullptr);
@@ -227,11 +227,11 @@ Table lines_table(const std::vector<CheckpointLine>& lines) {
 Document manifest_document(const Manifest& manifest, const CheckpointLine& line) {
   Document out = line_document(line);
   out["evidence"] = line.evidence;
-  out["pin_reason"] = text_or_null(line.pin_reason);
+  out["pin_reason"] = value_or_null(line.pin_reason);
   out["run_id"] = manifest.run_id;
   out["tokens"] = manifest.tokens;
   out["nodes"] = manifest.nodes;
-  out["previous"] = text_or_null(manifest.previous);
+  out["previous"] = value_or_null(manifest.previous);
   out["lineage"] = list_of(manifest.lineage, fork_document);
   out["code_hash"] = hex(manifest.code_hash, 16);
   out["config_hash"] = hex(manifest.config_hash, 16);

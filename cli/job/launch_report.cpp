@@ -50,8 +50,8 @@ Document host_document(const NodeLaunch& node) {
   out["node"] = node.node.value;
   out["ms"] = ms_of(node.took_us());
   out["kept_connection"] = node.kept_connection;
-  out["methods"] = text_or_null(node.methods);
-  out["through"] = or_null(node.through);
+  out["methods"] = value_or_null(node.methods);
+  out["through"] = value_or_null(node.through);
   out["phases"] = Document::object();
   for (const LaunchPhase& phase : node.phases) out["phases"][phase.name] = ms_of(phase.took_us);
   return out;

@@ -178,8 +178,8 @@ std::string train_memory_text(const TrainMemory& memory) {
 
 Document train_memory_document(const TrainMemory& memory) {
   Document out;
-  out["bytes"] = or_null(memory.bytes);
-  out["available_bytes"] = or_null(memory.available);
+  out["bytes"] = value_or_null(memory.bytes);
+  out["available_bytes"] = value_or_null(memory.available);
   out["fits"] = memory.bytes && memory.available ? Document(!memory.lacks()) : Document(nullptr);
   if (!memory.trouble.empty()) out["trouble"] = memory.trouble;
   if (!memory.cheapest_change.empty()) out["cheapest_change"] = memory.cheapest_change;

@@ -70,7 +70,7 @@ Document try_document(const RemedyTry& one) {
   return {{"at", utc_text(one.at)},
           {"fault", one.fault},
           {"step", word(one.step)},
-          {"failure", text_or_null(one.failure)}};
+          {"failure", value_or_null(one.failure)}};
 }
 
 Document fault_document(const NodeFault& fault) {
@@ -130,14 +130,14 @@ Document node_document(const NodeLine& node) {
   one["link"] = node.link;
   one["silent_ms"] = ms_or_null(node.silent);
   one["lost_at_ms"] = ms_or_null(node.lost_at);
-  one["through"] = or_null(node.through);
+  one["through"] = value_or_null(node.through);
   one["host_name"] = node.host_name;
-  one["gpus"] = or_null(node.gpus);
-  one["job"] = text_or_null(node.owner);
+  one["gpus"] = value_or_null(node.gpus);
+  one["job"] = value_or_null(node.owner);
   one["spare"] = node.spare;
   one["drained"] = node.drained;
   one["drain_reason"] = node.drain_reason;
-  one["leaves"] = text_or_null(node.leaves);
+  one["leaves"] = value_or_null(node.leaves);
   one["set_aside"] = set_aside_document(node);
   one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
   one["evidence"] = list_of(node.evidence, evidence_document);
@@ -145,7 +145,7 @@ Document node_document(const NodeLine& node) {
   one["faults"] = list_of(node.faults, fault_document);
   one["remedy"] = remedy_document(node);
   one["remedies"] = list_of(node.remedies, try_document);
-  one["not_remedied"] = text_or_null(node.not_remedied);
+  one["not_remedied"] = value_or_null(node.not_remedied);
   one["connect_ms"] = Document::object();
   for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
   return one;

@@ -29,16 +29,17 @@ Document ms_or_null(const std::optional<std::int64_t>& us) {
 }
 
 Document candidate_document(const FailureCandidate& candidate) {
-  return Document{
-      {"rank", or_null(candidate.rank)}, {"node", candidate.node.value}, {"how", candidate.how}};
+  return Document{{"rank", value_or_null(candidate.rank)},
+                  {"node", candidate.node.value},
+                  {"how", candidate.how}};
 }
 
 Document first_failure_document(const AttemptCause& cause) {
   if (!cause.first_failure) return nullptr;
   const FirstFailure& first = *cause.first_failure;
   Document out;
-  out["rank"] = or_null(first.rank);
-  out["node"] = or_null(first.node);
+  out["rank"] = value_or_null(first.rank);
+  out["node"] = value_or_null(first.node);
   out["when"] = first.at_ms ? Document(utc_text(from_ms(*first.at_ms))) : Document(nullptr);
   out["margin_ms"] = ms_or_null(first.margin_us);
   out["uncertainty_ms"] = ms_or_null(first.uncertainty_us);
@@ -52,7 +53,7 @@ Document first_failure_document(const AttemptCause& cause) {
 void add_cause(Document& out, const AttemptSummary& attempt) {
   const bool failed = attempt.cause && !attempt.cause->succeeded;
   const AttemptCause cause = attempt.cause.value_or(AttemptCause{});
-  out["cause"] = text_or_null(attempt.abandoned.value_or(cause.sentence));
+  out["cause"] = value_or_null(attempt.abandoned.value_or(cause.sentence));
   out["class"] = failed ? Document(word(cause.failure_class)) : Document(nullptr);
   out["rule"] = failed && cause.rules.rule ? Document(cause.rules.rule->id) : Document(nullptr);
   out["first_rank"] = failed && cause.first_rank ? Document(cause.first_rank->value) : nullptr;
@@ -65,9 +66,9 @@ Document stall_document(const std::optional<StallSeen>& stall) {
   if (!stall) return nullptr;
   Document out;
   out["kind"] = word(stall->stall);
-  out["rank"] = or_null(stall->rank);
-  out["node"] = or_null(stall->blamed);
-  out["step"] = or_null(stall->step);
+  out["rank"] = value_or_null(stall->rank);
+  out["node"] = value_or_null(stall->blamed);
+  out["step"] = value_or_null(stall->step);
   out["sentence"] = stall->sentence;
   out["evidence"] = stall->evidence;
   return out;
@@ -87,14 +88,14 @@ Document attempt_document(const AttemptSummary& attempt) {
   out["spares"] = list_of(attempt.spares, name_of);
   out["status"] = attempt_status(attempt);
   out["placed_at"] = utc_text(attempt.placed);
-  out["started_at"] = time_or_null(attempt.started);
-  out["ended_at"] = time_or_null(attempt.ended);
-  out["resumed_from_step"] = or_null(attempt.resumed_from_step);
-  out["last_step"] = or_null(attempt.last_step);
+  out["started_at"] = value_or_null(attempt.started);
+  out["ended_at"] = value_or_null(attempt.ended);
+  out["resumed_from_step"] = value_or_null(attempt.resumed_from_step);
+  out["last_step"] = value_or_null(attempt.last_step);
   out["checkpoint"] = checkpoint_document(attempt.newest_checkpoint);
   out["stall"] = stall_document(attempt.stall);
   add_cause(out, attempt);
-  out["followed_by"] = text_or_null(attempt.next);
+  out["followed_by"] = value_or_null(attempt.next);
   return out;
 }
 
@@ -127,15 +128,15 @@ Document row_document(const JobRow& row) {
   out["display_name"] = row.display_name;
   out["experiment"] = row.experiment;
   out["status"] = row.state;
-  out["exit_code"] = or_null(row.exit_code);
-  out["reason"] = text_or_null(row.reason);
+  out["exit_code"] = value_or_null(row.exit_code);
+  out["reason"] = value_or_null(row.reason);
   out["compute"] = row.compute;
   out["user"] = row.user;
   out["submitted_at"] = utc_text(row.submitted_at);
-  out["started_at"] = time_or_null(row.started_at);
-  out["ended_at"] = time_or_null(row.ended_at);
-  out["steps"] = or_null(row.step);
-  out["checkpoint_step"] = or_null(row.checkpoint_step);
+  out["started_at"] = value_or_null(row.started_at);
+  out["ended_at"] = value_or_null(row.ended_at);
+  out["steps"] = value_or_null(row.step);
+  out["checkpoint_step"] = value_or_null(row.checkpoint_step);
   out["attempt_count"] = row.attempts;
   out["nodes"] = row.nodes;
   out["nodes_min"] = row.nodes_min > 0 ? Document(row.nodes_min) : Document(nullptr);
@@ -155,7 +156,7 @@ Document report_document(const JobRow& row, const JobHistory& history,
   const JobSummary summary = summarize(history.records);
   Document out = row_document(row);
   for (const char* key : {"checkpoint_step", "attempt_count", "nodes", "archived"}) out.erase(key);
-  out["steps"] = or_null(summary.last_step ? summary.last_step : row.step);
+  out["steps"] = value_or_null(summary.last_step ? summary.last_step : row.step);
   out["checkpoint"] = checkpoint_document(summary.checkpoint);
   out["directory"] = directory;
   out["attempts"] = list_of(summary.attempts, attempt_document);

@@ -171,11 +171,11 @@ std::string nothing_found(const Document& document, const std::string& query) {
 
 }  // namespace
 
-Document text_or_null(const std::string& text) {
+Document value_or_null(const std::string& text) {
   return text.empty() ? Document(nullptr) : Document(text);
 }
 
-Document time_or_null(const std::optional<Time>& time) {
+Document value_or_null(const std::optional<Time>& time) {
   return time ? Document(utc_text(*time)) : Document(nullptr);
 }
 

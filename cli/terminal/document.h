@@ -15,11 +15,11 @@ namespace muster {
 using Document = nlohmann::ordered_json;
 
 // Null for what is not there.
-Document text_or_null(const std::string& text);
-Document time_or_null(const std::optional<Time>& time);  // RFC 3339, UTC
+Document value_or_null(const std::string& text);
+Document value_or_null(const std::optional<Time>& time);  // RFC 3339, UTC
 // An empty one makes null, an id its value.
 template <class T, class Made = Document>
-Made or_null(const std::optional<T>& value) {
+Made value_or_null(const std::optional<T>& value) {
   if (!value) return nullptr;
   if constexpr (requires { value->value; }) {
     return value->value;
