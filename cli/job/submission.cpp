@@ -200,10 +200,9 @@ std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget
     if (input.is_literal || input.path_kind != PathKind::local) continue;
     const bool in_place = input.mode != InputMode::download && seen_by_nodes(input.path, target);
     if (in_place || input.mode == InputMode::direct) continue;
-    requests.push_back({.source = input.path,
-                        .place = "inputs/" + name,
-                        .writable = false,
-                        .honour_ignore_files = false});
+    SnapshotRequest request{.source = input.path, .place = "inputs/" + name, .writable = false};
+    request.honour_ignore_files = false;
+    requests.push_back(std::move(request));
   }
   return requests;
 }
