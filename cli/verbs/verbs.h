@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "cli/grammar/command_line.h"
 #include "cli/job/submission.h"
 #include "launcher/controller/store/store.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 
@@ -50,6 +52,15 @@ struct ListOptions : JobFilter {
 void declare_list(Arguments& of, ListOptions& options);
 int list_jobs(const ListOptions& options, const CommonOptions& common);
 int show_job(const std::string& typed, const CommonOptions& common);
+
+// Where a program is on this host: its path, or empty. Takes a path or a name to look for in $PATH.
+using FindHere = std::function<std::string(const std::string& program)>;
+std::string find_here(const std::string& program);
+
+// "/venv/bin/python is not there on h01; it is here: put it on a shared folder or into `code`": of a
+// rank of the newest attempt that ended with 127 or 126, by what it said last. Of a relative path in
+// a job without `code`: how it gets there. Empty: nothing of the kind.
+std::string missing_program_text(const std::vector<Record>& records, const FindHere& find);
 
 struct LogsOptions {
   std::string job;
