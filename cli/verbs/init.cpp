@@ -55,15 +55,14 @@ int init(const InitOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_init(CommandLine& line) {
-  line.verb<InitOptions>(
-      {.name = "init",
-       .summary = "Print a commented job file to start from",
-       .own_output_option = true},
-      init, [](Arguments& of, InitOptions& options) {
-        of.optional_argument("TEMPLATE", options.name, "Which; without one they are listed");
-        of.offer("TEMPLATE", {starter_names()});
-        of.option("-o,--output", options.file, "Write this file instead of printing");
-      });
+  const VerbTexts texts{.name = "init",
+                        .summary = "Print a commented job file to start from",
+                        .own_output_option = true};
+  line.verb<InitOptions>(texts, init, [](Arguments& of, InitOptions& options) {
+    of.optional_argument("TEMPLATE", options.name, "Which; without one they are listed");
+    of.offer("TEMPLATE", {starter_names()});
+    of.option("-o,--output", options.file, "Write this file instead of printing");
+  });
 }
 
 }  // namespace muster

@@ -62,14 +62,13 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_resume(CommandLine& line) {
-  line.verb<ResumeOptions>(
-      {"resume", "Queue a finished job again, from its newest checkpoint"}, resume_job,
-      [](Arguments& of, ResumeOptions& options) {
-        of.argument("JOB", options.job, "Job name, or the beginning of one");
-        of.option("--from", options.from,
-                  "Go back to this step's checkpoint, or to the newest that is `certified`");
-        of.flag("-f,--follow", options.follow, "Show its output to the end");
-      });
+  const VerbTexts texts{"resume", "Queue a finished job again, from its newest checkpoint"};
+  line.verb<ResumeOptions>(texts, resume_job, [](Arguments& of, ResumeOptions& options) {
+    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.option("--from", options.from,
+              "Go back to this step's checkpoint, or to the newest that is `certified`");
+    of.flag("-f,--follow", options.follow, "Show its output to the end");
+  });
 }
 
 }  // namespace muster

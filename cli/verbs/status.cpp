@@ -227,13 +227,12 @@ int show_job(const std::string& typed, const CommonOptions& common) {
 }
 
 void add_status(CommandLine& line) {
-  line.verb<StatusOptions>(
-      {"status", "Show the newest jobs and the nodes, or one job in full"}, show_status,
-      [](Arguments& of, StatusOptions& options) {
-        of.optional_argument("JOB", options.job, "Job name, or the beginning of one");
-        of.flag("-w,--watch", options.watch, "Refresh each second, to the end of the job");
-        add_profile_option(of, options.profile);
-      });
+  const VerbTexts texts{"status", "Show the newest jobs and the nodes, or one job in full"};
+  line.verb<StatusOptions>(texts, show_status, [](Arguments& of, StatusOptions& options) {
+    of.optional_argument("JOB", options.job, "Job name, or the beginning of one");
+    of.flag("-w,--watch", options.watch, "Refresh each second, to the end of the job");
+    add_profile_option(of, options.profile);
+  });
 }
 
 }  // namespace muster

@@ -99,13 +99,12 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
 }
 
 void add_validate(CommandLine& line) {
-  line.verb<ValidateOptions>(
-      {"validate", "Say everything that is wrong with job and resource files"}, validate_files,
-      [](Arguments& of, ValidateOptions& options) {
-        of.arguments("FILE", options.files, "Files (YAML), of any kind");
-        of.settings(options.sets, "Change one key before checking: a.b=value");
-        of.choice("--for", options.dialect, {"azure"}, "Also what Azure ML would refuse");
-      });
+  const VerbTexts texts{"validate", "Say everything that is wrong with job and resource files"};
+  line.verb<ValidateOptions>(texts, validate_files, [](Arguments& of, ValidateOptions& options) {
+    of.arguments("FILE", options.files, "Files (YAML), of any kind");
+    of.settings(options.sets, "Change one key before checking: a.b=value");
+    of.choice("--for", options.dialect, {"azure"}, "Also what Azure ML would refuse");
+  });
 }
 
 }  // namespace muster
