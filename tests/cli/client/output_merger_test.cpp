@@ -145,7 +145,7 @@ TEST_CASE("a traceback that is cut short or very long is shown as it came") {
 
 TEST_CASE("a traceback is held until its exception has come, lines of other ranks are not") {
   Shown shown;
-  tracebacks.feed(RankId{0}, "[rank0]: " + traceback_begins);
+  shown.feed(0, "[rank0]: " + traceback_begins);
   shown.feed(1, "epoch 1");
   for (const char* frame : {"  File x", "\tby a tab", ""}) {
     shown.feed(0, frame);
