@@ -1,24 +1,172 @@
-// Runs the verb that the command line names; cli/verbs/verbs.def is the table of contents.
+// Runs the verb that the command line names (cli/verbs/verbs.def is the table of contents), or one
+// of the processes that muster itself starts.
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/process_verbs.h"
-#include "cli/terminal/common_options.h"
+#include "cli/client/connection.h"
+#include "cli/client/start.h"
+#include "cli/health/cluster/pairs.h"
+#include "cli/job/cleaning.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "health/benchmark/command.h"
+#include "health/read/node_reader.h"
+#include "launcher/agent/node/run_directory.h"
+#include "launcher/controller/main.h"
+#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
+#include "launcher/relay/relay_main.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
+
+constexpr int health_socket = 3;
+
+int wrong_use(const std::string& sentence) {
+  std::fprintf(stderr, "muster: %s\n", sentence.c_str());
+  return usage_error;
+}
+
+bool read_number(const std::string& text, int& number) {
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && at == end;
+}
+
+// `--home H --controller C --node N [--ready-fd F]` from `words[1]` on; false: something else.
+bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
+  if (words.size() % 2 == 0) return false;
+  for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+    const std::string& value = words[i + 1];
+    if (words[i] == "--home")
+      options.home = value;
+    else if (words[i] == "--controller")
+      options.controller = value;
+    else if (words[i] == "--node")
+      options.node = value;
+    else if (words[i] != "--ready-fd" || !read_number(value, options.ready_fd))
+      return false;
+  }
+  return !options.controller.empty() && !options.node.empty();
+}
+
+constexpr Milliseconds stop_answer_limit{5000};
+
+struct Asked {
+  bool was_there = false;
+  int live_jobs = 0;
+};
+
+// A busy one is ended by its supervisor.
+Result<Asked> ask_to_end(const Home& home) {
+  auto client = ControllerClient::connect(home);
+  if (!client) return client.error();
+  if (!*client) return Asked{};
+  Asked asked{true, 0};
+  const auto answer = ask(**client, AskVersion{}, stop_answer_limit);
+  if (answer && std::holds_alternative<VersionAnswer>(*answer)) {
+    asked.live_jobs = std::get<VersionAnswer>(*answer).live_jobs;
+  }
+  auto again = ControllerClient::connect(home);
+  if (again && *again) (void)ask(**again, Shutdown{asked.live_jobs == 0}, stop_answer_limit);
+  return asked;
+}
+
+// The controller and its supervisor end in order. Ranks go on until their leases end, or another
+// controller takes them over.
+int stop_controller(const Home& home) {
+  const CommonOptions common;
+  if (auto ours = check_home(home); !ours) {
+    return complain(ours.error().message, internal_error, common);
+  }
+  const auto asked = ask_to_end(home);
+  const auto ended = stop_supervised(home);
+  if (!asked || !ended) {
+    const Error& why = asked ? ended.error() : asked.error();
+    return complain("cannot stop the controller: " + why.message, internal_error, common);
+  }
+  const bool was_there = asked->was_there || *ended;
+  notice(was_there ? "the controller is stopped" : "no controller was running", common);
+  if (asked->live_jobs == 0) return 0;
+  notice(std::to_string(asked->live_jobs) +
+             " unfinished job(s) have no controller: their ranks end with their leases, unless "
+             "one is started before, as `muster status` does",
+         common);
+  return 0;
+}
+
+struct ControllerVerb {
+  bool stop = false;
+  bool is_detached = false;
+  std::optional<Milliseconds> idle_limit;
+  std::optional<std::int64_t> supervisor;  // a descriptor of its own
+};
+
+int run_controller(const ControllerVerb& verb, const CommonOptions&) {
+  ControllerOptions options;
+  options.home = Home::from_environment();
+  options.binary = own_program();
+  options.build_id = own_build_id();
+  if (verb.stop) return stop_controller(options.home);
+  if (verb.supervisor) {
+    if (*verb.supervisor <= 2 || *verb.supervisor > std::numeric_limits<int>::max()) {
+      return wrong_use("--supervised is for muster itself");
+    }
+    options.supervisor = static_cast<int>(*verb.supervisor);
+  }
+  if (verb.idle_limit) {
+    options.idle_limit_s = static_cast<int>(verb.idle_limit->count() / 1000);
+  }
+  const auto keep = user_retention();
+  if (keep) options.retention = *keep;  // else nobody knows what is meant: nothing is removed
+  return verb.is_detached ? supervisor_main(options) : controller_main(options);
+}
+
+// `muster agent …`: processes that muster starts itself. Their arguments come from muster, so they
+// are read without the grammar for people.
+int agent_process(const std::vector<std::string>& words) {
+  const std::string verb = words.empty() ? "" : words.front();
+  if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
+  if (verb == "mpi-rank") return agent_mpi_rank();
+  if (verb == "read-health") return serve_node_reads(health_socket);
+  if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return tell_readiness();
+  if (verb == "probe") return run_probe({words.begin() + 1, words.end()});
+  AgentOptions options;
+  options.build_id = own_build_id();
+  const bool known = verb == "serve" || verb == "attach" || verb == "relay";
+  if (!known || !read_agent_options(words, options)) {
+    return wrong_use(
+        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
+        "[--ready-fd N], or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
+  }
+  if (verb == "relay") return agent_relay();
+  return verb == "serve" ? agent_serve(options) : agent_attach(options);
+}
+
+void add_controller(CommandLine& line) {
+  line.verb<ControllerVerb>(
+      {"controller", "The process that owns queue and jobs; started when it is needed"},
+      run_controller, [](Arguments& of, ControllerVerb& options) {
+        of.flag("--stop", options.stop, "End it, and its supervisor, in order");
+        of.flag("--detached", options.is_detached, "In the background, with a supervisor");
+        of.option("--idle-limit", options.idle_limit,
+                  "Ends when nothing has needed it for so long (default 10m; 0: never)");
+        of.option("--supervised", options.supervisor, "For muster itself");
+      });
+}
 
 // Old names of what another program does: `muster sandbox up`, `muster drill FILE`.
 int run_sandbox_program(std::vector<std::string> words) {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/escape.h"
-#include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
@@ -102,7 +101,7 @@ Document line_document(const CheckpointLine& line) {
   out["state"] = line.state;
   out["usable"] = line.reason.empty();
   out["newest"] = line.newest;
-  out["reason"] = line.reason.empty() ? Document(nullptr) : Document(line.reason);
+  out["reason"] = value_or_null(line.reason);
   out["pinned"] = line.pinned;
   const auto& facts = line.facts;
   out["bytes"] = facts ? Document(facts->bytes) : Document(nullptr);
@@ -149,15 +148,11 @@ Document data_document(const SamplerState& sampler) {
                   {"crc32c", hex(sampler.data_crc32c, 8)}};
 }
 
-Document parameter_list(const FlatSpace& flat) {
-  Document list = Document::array();
-  for (const FlatParameter& param : flat.params) {
-    list.push_back(Document{{"name", param.name},
-                            {"shape", param.shape},
-                            {"offset", param.offset},
-                            {"decay", param.decay}});
-  }
-  return list;
+Document parameter_document(const FlatParameter& param) {
+  return Document{{"name", param.name},
+                  {"shape", param.shape},
+                  {"offset", param.offset},
+                  {"decay", param.decay}};
 }
 
 std::uint64_t parameter_count(const FlatSpace& flat) {
@@ -176,12 +171,8 @@ Document shape_document(const Manifest& manifest) {
                   {"vocabulary", shape.vocabulary}, {"tied", shape.tied}};
 }
 
-Document lineage_list(const std::vector<GenerationFork>& lineage) {
-  Document list = Document::array();
-  for (const GenerationFork& fork : lineage) {
-    list.push_back(Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}});
-  }
-  return list;
+Document fork_document(const GenerationFork& fork) {
+  return Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}};
 }
 
 std::string name_of(const CheckedCheckpoint& checked) {
@@ -216,12 +207,10 @@ CheckpointLines checkpoint_lines(const std::string& root) {
 }
 
 Document lines_document(const std::vector<CheckpointLine>& lines) {
-  Document out = Document::array();
-  for (const CheckpointLine& line : lines) out.push_back(line_document(line));
-  return out;
+  return list_of(lines, line_document);
 }
 
-std::string lines_table(const std::vector<CheckpointLine>& lines, int width, bool color) {
+Table lines_table(const std::vector<CheckpointLine>& lines) {
   Table table({"CHECKPOINT", "STEP", "GEN", "STATE", "SIZE", "WHEN", "WORLD", "LOSS", "REMARK"});
   for (const CheckpointLine& line : lines) {
     const auto& facts = line.facts;
@@ -232,18 +221,18 @@ std::string lines_table(const std::vector<CheckpointLine>& lines, int width, boo
                facts ? std::to_string(facts->world) : "",
                facts ? short_number(facts->loss_ema) : "", remark_of(line)});
   }
-  return table.text(width, color);
+  return table;
 }
 
 Document manifest_document(const Manifest& manifest, const CheckpointLine& line) {
   Document out = line_document(line);
   out["evidence"] = line.evidence;
-  out["pin_reason"] = line.pin_reason.empty() ? Document(nullptr) : Document(line.pin_reason);
+  out["pin_reason"] = value_or_null(line.pin_reason);
   out["run_id"] = manifest.run_id;
   out["tokens"] = manifest.tokens;
   out["nodes"] = manifest.nodes;
-  out["previous"] = manifest.previous.empty() ? Document(nullptr) : Document(manifest.previous);
-  out["lineage"] = lineage_list(manifest.lineage);
+  out["previous"] = value_or_null(manifest.previous);
+  out["lineage"] = list_of(manifest.lineage, fork_document);
   out["code_hash"] = hex(manifest.code_hash, 16);
   out["config_hash"] = hex(manifest.config_hash, 16);
   out["state_hash"] = hex(manifest.state_hash, 16);
@@ -258,27 +247,22 @@ Document manifest_document(const Manifest& manifest, const CheckpointLine& line)
                           {"parameters", parameter_count(manifest.flat)},
                           {"elements", manifest.flat.numel},
                           {"layout", hex(layout_hash(manifest.flat), 16)},
-                          {"tensors", parameter_list(manifest.flat)}};
-  out["shards"] = Document::array();
-  for (const ShardRecord& shard : manifest.shards) out["shards"].push_back(shard_document(shard));
+                          {"tensors", list_of(manifest.flat.params, parameter_document)}};
+  out["shards"] = list_of(manifest.shards, shard_document);
   return out;
 }
 
 Document checked_document(const std::vector<CheckedCheckpoint>& checked) {
-  Document out = Document::array();
-  for (const CheckedCheckpoint& one : checked) {
-    Document damage = Document::array();
-    for (const CheckpointDamage& each : one.verdict.damage) {
-      damage.push_back(
-          Document{{"file", each.file}, {"offset", each.offset_bytes}, {"what", each.what}});
-    }
-    out.push_back(Document{{"name", name_of(one)},
-                           {"path", one.path},
-                           {"result", result_word(one)},
-                           {"bytes", one.verdict.bytes},
-                           {"damage", damage}});
-  }
-  return out;
+  const auto damage = [](const CheckpointDamage& each) {
+    return Document{{"file", each.file}, {"offset", each.offset_bytes}, {"what", each.what}};
+  };
+  return list_of(checked, [&](const CheckedCheckpoint& one) {
+    return Document{{"name", name_of(one)},
+                    {"path", one.path},
+                    {"result", result_word(one)},
+                    {"bytes", one.verdict.bytes},
+                    {"damage", list_of(one.verdict.damage, damage)}};
+  });
 }
 
 std::string checked_text(const std::vector<CheckedCheckpoint>& checked, bool color) {

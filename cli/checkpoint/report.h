@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cli/terminal/document.h"
+#include "cli/terminal/table.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
@@ -51,7 +52,7 @@ struct CheckpointLines {
 CheckpointLines checkpoint_lines(const std::string& root);
 
 Document lines_document(const std::vector<CheckpointLine>& lines);
-std::string lines_table(const std::vector<CheckpointLine>& lines, int width, bool color);
+Table lines_table(const std::vector<CheckpointLine>& lines);
 
 // A manifest with the words of people: what was trained, how far, on what, where its bytes are.
 Document manifest_document(const Manifest& manifest, const CheckpointLine& line);

@@ -9,7 +9,6 @@
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
-#include "scheduler/text/spelling.h"
 
 namespace muster {
 

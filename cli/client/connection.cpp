@@ -6,41 +6,45 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <utility>
 
 namespace muster {
 
 namespace {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
+using Clock = std::chrono::steady_clock;
 
-std::string reason(int error) {
-  return std::strerror(error);
+Milliseconds time_left(Clock::time_point deadline) {
+  return std::max(Milliseconds{0}, std::chrono::ceil<Milliseconds>(deadline - Clock::now()));
+}
+
+Error lost() {
+  return Error{std::string("connection to the controller lost: ") + std::strerror(errno)};
 }
 
 // sun_path holds 108 bytes; a longer path is reached through the directory's descriptor.
-Result<sockaddr_un> address_of(const std::filesystem::path& path, int& directory) {
+Result<sockaddr_un> address_of(const std::filesystem::path& path, Fd& directory) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::string name = path.string();
   if (name.size() >= sizeof(address.sun_path)) {
-    directory = ::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return Error{"cannot open " + path.parent_path().string()};
-    name = "/proc/self/fd/" + std::to_string(directory) + "/" + path.filename().string();
+    directory = Fd(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return Error{"cannot open " + path.parent_path().string()};
+    name = "/proc/self/fd/" + std::to_string(directory.get()) + "/" + path.filename().string();
   }
   std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
   return address;
 }
 
-Status check_peer(int fd, const std::filesystem::path& path) {
+Status check_peer(const Fd& fd, const std::filesystem::path& path) {
   ucred peer{};
   socklen_t size = sizeof(peer);
-  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return Error{"cannot see who listens on " + path.string() + ": " + reason(errno)};
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return Error{"cannot see who listens on " + path.string() + ": " + std::strerror(errno)};
   }
   if (peer.uid == ::geteuid() || peer.uid == 0) return Done{};
   return Error{"the controller on " + path.string() + " runs as user " + std::to_string(peer.uid) +
@@ -51,57 +55,39 @@ Status check_peer(int fd, const std::filesystem::path& path) {
 
 Result<std::optional<ControllerClient>> ControllerClient::connect(const Home& home) {
   const std::filesystem::path path = home.socket();
-  int directory = -1;
+  Fd directory;
   const auto address = address_of(path, directory);
   if (!address) return std::optional<ControllerClient>();
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Error{"cannot make a socket: " + reason(errno)};
-  ControllerClient client(fd);
-  const int outcome =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof(sockaddr_un));
-  const int error = errno;
-  if (directory >= 0) ::close(directory);
-  if (outcome != 0) {
-    if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR) {
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return Error{std::string("cannot make a socket: ") + std::strerror(errno)};
+  const auto* where = reinterpret_cast<const sockaddr*>(&*address);
+  if (::connect(fd.get(), where, sizeof(sockaddr_un)) != 0) {
+    if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) {
       return std::optional<ControllerClient>();
     }
-    return Error{"cannot connect to the controller on " + path.string() + ": " + reason(error)};
+    return Error{"cannot connect to the controller on " + path.string() + ": " +
+                 std::strerror(errno)};
   }
-  const auto peer = check_peer(fd, path);
-  if (!peer) return peer.error();
-  return std::optional<ControllerClient>(std::move(client));
-}
-
-ControllerClient::ControllerClient(ControllerClient&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), reader_(std::move(other.reader_)) {}
-
-ControllerClient& ControllerClient::operator=(ControllerClient&& other) noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = std::exchange(other.fd_, -1);
-  reader_ = std::move(other.reader_);
-  return *this;
-}
-
-ControllerClient::~ControllerClient() {
-  if (fd_ >= 0) ::close(fd_);
+  if (const auto peer = check_peer(fd, path); !peer) return peer.error();
+  return std::optional(ControllerClient(std::move(fd)));
 }
 
 Status ControllerClient::send(const ToController& message, std::string_view payload) {
   const std::string frame = encode(message, payload);
   std::string_view rest = frame;
   while (!rest.empty()) {
-    const ssize_t sent = ::send(fd_, rest.data(), rest.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
       rest.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno != EINTR) {
-      return Error{"connection to the controller lost: " + reason(errno)};
+      return lost();
     }
   }
   return Done{};
 }
 
 Result<std::optional<Received<FromController>>> ControllerClient::receive(Milliseconds timeout) {
-  const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = Clock::now() + timeout;
   std::array<std::byte, 65536> buffer;
   while (true) {
     auto frame = reader_.next();
@@ -111,15 +97,14 @@ Result<std::optional<Received<FromController>>> ControllerClient::receive(Millis
       if (!message) return message.error();
       return std::optional<Received<FromController>>(std::move(*message));
     }
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd wanted{fd_, POLLIN, 0};
-    const int ready = ::poll(&wanted, 1, static_cast<int>(std::max<long long>(0, left.count())));
+    pollfd wanted{fd_.get(), POLLIN, 0};
+    const int ready = ::poll(&wanted, 1, static_cast<int>(time_left(deadline).count()));
     if (ready == 0 || (ready < 0 && errno == EINTR)) {
       return std::optional<Received<FromController>>();
     }
-    const ssize_t got = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error{"connection to the controller lost: " + reason(errno)};
+    if (got < 0) return lost();
     if (got == 0) return Error{"the controller closed the connection"};
     reader_.feed(std::span(buffer).first(static_cast<std::size_t>(got)));
   }
@@ -129,10 +114,8 @@ Result<FromController> ask(ControllerClient& client, const ToController& questio
                            Milliseconds timeout) {
   const auto sent = client.send(question);
   if (!sent) return sent.error();
-  const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
-  while (true) {
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) break;
+  const auto deadline = Clock::now() + timeout;
+  for (auto left = timeout; left.count() > 0; left = time_left(deadline)) {
     auto answer = client.receive(left);
     if (!answer) return answer.error();
     if (*answer) return std::move((*answer)->message);

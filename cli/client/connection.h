@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "launcher/controller/store/home.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/client_message.h"
 #include "launcher/wire/message_codec.h"
 #include "scheduler/model/result.h"
@@ -19,20 +20,16 @@ class ControllerClient {
   // Nothing: no controller listens here. An Error: something does, but it must not be spoken to.
   static Result<std::optional<ControllerClient>> connect(const Home& home);
 
-  ControllerClient(ControllerClient&& other) noexcept;
-  ControllerClient& operator=(ControllerClient&& other) noexcept;
-  ~ControllerClient();
-
   Status send(const ToController& message, std::string_view payload = {});
   // The next message; nothing when `timeout` passes first. An Error: the controller went away.
   Result<std::optional<Received<FromController>>> receive(Milliseconds timeout);
   // To wait for it beside other things. After it is readable call `receive` until it gives nothing.
-  int descriptor() const { return fd_; }
+  int descriptor() const { return fd_.get(); }
 
  private:
-  explicit ControllerClient(int fd) : fd_(fd) {}
+  explicit ControllerClient(Fd fd) : fd_(std::move(fd)) {}
 
-  int fd_ = -1;
+  Fd fd_;
   FrameReader reader_;
 };
 

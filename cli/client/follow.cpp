@@ -3,13 +3,14 @@
 #include <unistd.h>
 
 #include "cli/client/find.h"
-#include "cli/client/follow_display.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
+#include "cli/terminal/escape.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -94,7 +95,6 @@ bool Following::read_logs() {
 void Following::take(const FromController& message) {
   failures_ = 0;
   if (const auto* event = std::get_if<JobEvent>(&message)) {
-    if (!request_.shows_events) return;
     JobEvent shown = *event;
     // After a reconnection the controller says again where the job stands.
     if (shown.sentence == last_sentence_) shown.sentence.clear();
@@ -104,7 +104,7 @@ void Following::take(const FromController& message) {
   } else if (const auto* ended = std::get_if<Ended>(&message)) {
     ended_ = *ended;
     // A job that ended before it was watched has told nobody why.
-    if (request_.shows_events && last_sentence_.find(ended->reason) == std::string::npos) {
+    if (!mentions(last_sentence_, ended->reason)) {
       display_.sentence("ended: " + ended->state + ", exit code " +
                         std::to_string(ended->exit_code) + ": " + ended->reason);
     }
@@ -124,12 +124,9 @@ bool Following::take_messages(Milliseconds pause) {
 }
 
 void Following::cancel() {
-  const auto answer = ask_controller(home_, Cancel{request_.job, std::nullopt}, common_);
-  if (!answer) {
-    complain("cannot cancel: " + answer.error().message, common_);
-  } else if (const auto* no = std::get_if<Refused>(&*answer)) {
-    complain(no->message, common_);
-  } else {
+  int exit_code = 0;
+  const Cancel request{request_.job, std::nullopt};
+  if (ask_accepted(home_, request, "cannot cancel: ", exit_code, common_)) {
     display_.sentence("cancelling; waiting until every rank is confirmed stopped");
   }
 }
@@ -140,16 +137,9 @@ void Following::interrupted() {
     detach_ = true;
     return;
   }
-  switch (ask_what_was_meant(watch_)) {
-    case InterruptChoice::go_on:
-      break;
-    case InterruptChoice::detach:
-      detach_ = true;
-      break;
-    case InterruptChoice::cancel:
-      cancel();
-      break;
-  }
+  const InterruptChoice choice = ask_what_was_meant(watch_);
+  if (choice == InterruptChoice::cancel) cancel();
+  detach_ = choice == InterruptChoice::detach;
 }
 
 Followed Following::detached() {
@@ -173,7 +163,6 @@ Followed Following::finished() {
 }
 
 Followed Following::run() {
-  constexpr int internal = static_cast<int>(ExitCode::internal);
   bool connected = connect();
   bool busy = true;
   while (true) {
@@ -191,17 +180,92 @@ Followed Following::run() {
     display_.draw(wall_clock_now());
   }
   display_.finish();
-  if (refused_)
-    complain(refused_->message, common_);
-  else
-    complain("lost connection to job " + request_.job.value + ": " + why_unconnected_, common_);
-  return {std::nullopt, refused_ ? refused_->exit_code : internal};
+  if (refused_) return {std::nullopt, complain(refused_->message, refused_->exit_code, common_)};
+  return {std::nullopt,
+          complain("lost connection to job " + request_.job.value + ": " + why_unconnected_,
+                   internal_error, common_)};
 }
+
+// Often enough to look alive, seldom enough for a slow terminal over ssh.
+constexpr Milliseconds redraw_interval{100};
 
 }  // namespace
 
 Followed follow_job(const Home& home, const FollowRequest& request, const CommonOptions& common) {
   return Following(home, request, common).run();
+}
+
+FollowDisplay::FollowDisplay(const CommonOptions& common, Stream ranks_to, bool several)
+    : common_(common),
+      ranks_to_(ranks_to),
+      ranks_({several, is_terminal(ranks_to), wants_color(common.color, ranks_to)},
+             [ranks_to](std::string_view bytes) { write_all(ranks_to, bytes); }),
+      shows_progress_(can_redraw(Stream::err) && !common.only_show_errors) {}
+
+FollowDisplay::~FollowDisplay() {
+  erase();
+}
+
+bool FollowDisplay::shares_screen() const {
+  return ranks_to_ == Stream::err || is_terminal(ranks_to_);
+}
+
+void FollowDisplay::erase() {
+  if (drawn_.empty()) return;
+  write_all(Stream::err, "\r\x1b[K");
+  drawn_.clear();
+}
+
+void FollowDisplay::turn_color_off() {
+  if (shares_screen() && ranks_.leaves_color()) write_all(Stream::err, "\x1b[0m");
+}
+
+void FollowDisplay::output(RankId rank, std::string_view bytes) {
+  if (shares_screen()) erase();
+  ranks_.feed(rank, bytes);
+}
+
+void FollowDisplay::sentence(std::string_view text) {
+  if (common_.only_show_errors) return;
+  erase();
+  turn_color_off();
+  if (shares_screen() && !ranks_.at_line_start()) write_all(Stream::err, "\n");
+  notice(text, common_);
+}
+
+void FollowDisplay::event(const JobEvent& event, Time now) {
+  if (event.attempt != attempt_) {
+    numbers_ = {};
+    rate_ = {};
+    attempt_ = event.attempt;
+  }
+  if (event.state != state_) {
+    state_ = event.state;
+    state_since_ = now;
+  }
+  if (!event.metrics.empty()) read_metrics_line(event.metrics, numbers_);
+  if (event.step) numbers_.step = event.step;
+  if (numbers_.step) rate_.saw(*numbers_.step, now);
+  if (!event.sentence.empty()) sentence(event.sentence);
+}
+
+void FollowDisplay::draw(Time now) {
+  if (!shows_progress_ || now - drawn_at_ < redraw_interval) return;
+  if (shares_screen() && !ranks_.at_line_start()) return;
+  drawn_at_ = now;
+  const std::string label = state_ + " " + elapsed_text(now - state_since_);
+  const std::string line = printable(
+      progress_line(label, numbers_, rate_.time_left(numbers_), terminal_width(Stream::err)));
+  if (line == drawn_ || state_.empty()) return;
+  turn_color_off();
+  write_all(Stream::err, "\r" + line + "\x1b[K");
+  drawn_ = line;
+}
+
+void FollowDisplay::finish() {
+  erase();
+  ranks_.finish();
+  if (shows_progress_ && shares_screen() && !ranks_.at_line_start()) write_all(Stream::err, "\n");
 }
 
 }  // namespace muster

@@ -3,9 +3,12 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "cli/client/log_follower.h"
+#include "cli/client/output_merger.h"
 #include "cli/terminal/common_options.h"
+#include "cli/terminal/progress_line.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/wire/client_message.h"
@@ -23,7 +26,6 @@ struct FollowRequest {
   // Ctrl-C on a terminal asks whether to detach or cancel; otherwise it detaches at once, as
   // SIGTERM always does.
   bool may_cancel = false;
-  bool shows_events = true;
   std::string on_detach;  // instead of how to come back to the output
 };
 
@@ -33,5 +35,40 @@ struct Followed {
 };
 
 Followed follow_job(const Home& home, const FollowRequest& request, const CommonOptions& common);
+
+// What a person sees while a job is followed: the ranks' output, notices, and on a terminal one
+// progress line below them that gives way to whatever else is written.
+class FollowDisplay {
+ public:
+  // `ranks_to`: where the ranks' output goes; `several`: lines carry their rank.
+  FollowDisplay(const CommonOptions& common, Stream ranks_to, bool several);
+  ~FollowDisplay();
+
+  void output(RankId rank, std::string_view bytes);
+  void event(const JobEvent& event, Time now);
+  void sentence(std::string_view text);
+  // Draws the progress line anew when something changed or it is time to.
+  void draw(Time now);
+  // Everything said: unfinished lines are given, the progress line goes away.
+  void finish();
+
+ private:
+  void erase();
+  void turn_color_off();
+  // Whether the ranks' output and the progress line are on one terminal.
+  bool shares_screen() const;
+
+  const CommonOptions& common_;
+  Stream ranks_to_;
+  OutputMerger ranks_;
+  bool shows_progress_;
+  ProgressNumbers numbers_;
+  StepRate rate_;
+  std::int64_t attempt_ = -1;
+  std::string state_;
+  Time state_since_;
+  Time drawn_at_;
+  std::string drawn_;  // empty: no progress line on the screen
+};
 
 }  // namespace muster

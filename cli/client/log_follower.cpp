@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
+
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -44,33 +42,25 @@ void each_number(const std::filesystem::path& directory, std::string_view prefix
 constexpr std::int64_t tail_block_bytes = 64 * 1024;
 constexpr std::int64_t text_limit_bytes = 64 * 1024;
 
-struct OpenFile {
-  explicit OpenFile(const std::filesystem::path& path)
-      : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat facts {};
-    if (fd >= 0 && ::fstat(fd, &facts) == 0) size = facts.st_size;
-  }
-  ~OpenFile() {
-    if (fd >= 0) ::close(fd);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+Fd open_log(const std::filesystem::path& path) {
+  return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
 
-  int fd;
-  std::int64_t size = 0;
-};
+std::int64_t bytes_in(const Fd& file) {
+  struct stat facts {};
+  return file && ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
+}
 
-std::int64_t offset_in(const OpenFile& file, std::int64_t lines) {
-  std::vector<char> block(tail_block_bytes);
-  std::int64_t end = file.size;
+std::int64_t offset_in(const Fd& file, std::int64_t size, std::int64_t lines) {
+  std::string block;
+  std::int64_t end = size;
   std::int64_t newlines = 0;
   while (end > 0) {
     const std::int64_t begin = std::max<std::int64_t>(0, end - tail_block_bytes);
-    const ssize_t got =
-        ::pread(file.fd, block.data(), static_cast<std::size_t>(end - begin), begin);
-    if (got != end - begin) return 0;
-    for (std::int64_t i = got - 1; i >= 0; --i) {
-      const bool is_last_byte = begin + i == file.size - 1;
+    const auto wanted = static_cast<std::size_t>(end - begin);
+    if (!read_at(file.get(), begin, wanted, block) || block.size() != wanted) return 0;
+    for (std::int64_t i = end - begin - 1; i >= 0; --i) {
+      const bool is_last_byte = begin + i == size - 1;
       if (block[static_cast<std::size_t>(i)] != '\n' || is_last_byte) continue;
       if (++newlines == lines) return begin + i + 1;
     }
@@ -150,31 +140,26 @@ bool LogFollower::read_block(RankId rank, const Sink& sink) {
   std::int64_t& offset = files_.at(rank);
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0 || facts.st_size <= offset) return false;
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  block_.resize(follow_block_bytes);
-  const ssize_t got = ::pread(fd, block_.data(), block_.size(), offset);
-  ::close(fd);
-  if (got <= 0) return false;
-  offset += got;
-  sink(*attempt_, rank, std::string_view(block_).substr(0, static_cast<std::size_t>(got)));
-  return true;
+  const Fd file = open_log(path);
+  if (!file || !read_at(file.get(), offset, follow_block_bytes, block_)) return false;
+  offset += static_cast<std::int64_t>(block_.size());
+  if (!block_.empty()) sink(*attempt_, rank, block_);
+  return !block_.empty();
 }
 
 std::int64_t offset_of_last_lines(const std::filesystem::path& path, std::int64_t lines) {
-  const OpenFile file(path);
-  if (file.fd < 0) return 0;
-  return lines <= 0 ? file.size : offset_in(file, lines);
+  const Fd file = open_log(path);
+  const std::int64_t size = bytes_in(file);
+  return lines <= 0 ? size : offset_in(file, size, lines);
 }
 
 std::string last_lines_of_file(const std::filesystem::path& path, std::int64_t lines) {
-  const OpenFile file(path);
-  if (file.fd < 0 || lines <= 0) return "";
-  const std::int64_t begin = std::max(offset_in(file, lines), file.size - text_limit_bytes);
-  std::string text(static_cast<std::size_t>(file.size - begin), '\0');
-  const ssize_t got = ::pread(file.fd, text.data(), text.size(), begin);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  return text;
+  const Fd file = open_log(path);
+  const std::int64_t size = bytes_in(file);
+  if (lines <= 0) return "";
+  const std::int64_t begin = std::max(offset_in(file, size, lines), size - text_limit_bytes);
+  std::string text;
+  return read_at(file.get(), begin, static_cast<std::size_t>(size - begin), text) ? text : "";
 }
 
 }  // namespace muster

@@ -33,8 +33,6 @@ class LogFollower {
   // turn, until nothing is left. True when something came. An attempt's logs end before the next
   // begins.
   bool poll(const Sink& sink);
-  // Ranks whose logs exist in the attempt looked at now.
-  std::size_t files() const { return files_.size(); }
   std::optional<AttemptId> attempt() const { return attempt_; }
 
  private:
@@ -56,9 +54,8 @@ class LogFollower {
 // The attempts that have a directory, in order.
 std::set<AttemptId> attempts_on_disk(const std::filesystem::path& job_directory);
 
-// The end of a file, read from the back: cheap for logs of any size.
-
-// Where the last `lines` lines of the file begin; 0 when it has fewer, or cannot be read.
+// Where the last `lines` lines of the file begin; 0 when it has fewer, or cannot be read. Read
+// from the back: cheap for logs of any size.
 std::int64_t offset_of_last_lines(const std::filesystem::path& file, std::int64_t lines);
 
 // Those lines, at most 64 KiB of them; empty when there are none.

@@ -3,9 +3,11 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -15,10 +17,15 @@
 
 #include "cli/client/log_follower.h"
 #include "cli/terminal/terminal.h"
+#include "launcher/controller/main.h"
 #include "launcher/controller/store/own_home.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
 #include "launcher/os/lock_file.h"
+#include "runtime/protocol/keyed_hash.h"
+#include "scheduler/model/record.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -37,10 +44,6 @@ constexpr Milliseconds answer_limit{30000};
 
 // Linkers put headers and notes first.
 constexpr std::size_t elf_head_bytes = 65536;
-
-std::string reason(int error) {
-  return std::strerror(error);
-}
 
 // The child: a session of its own, no terminal, output to the log.
 [[noreturn]] void become_controller(const std::string& program, const Home& home) {
@@ -93,7 +96,8 @@ class ControllerStart {
     ++starts_;
     const std::string program = muster_program();
     child_ = ::fork();
-    if (child_ < 0) return Error{"cannot start the controller: " + reason(errno)};
+    if (child_ < 0)
+      return Error{std::string("cannot start the controller: ") + std::strerror(errno)};
     if (child_ == 0) become_controller(program, home_);
     return Done{};
   }
@@ -150,13 +154,6 @@ Status replace_controller(const Home& home) {
                home.log().string()};
 }
 
-Result<VersionAnswer> version_of(ControllerClient& client) {
-  auto answer = ask(client, AskVersion{}, answer_limit);
-  if (!answer) return answer.error();
-  if (auto* version = std::get_if<VersionAnswer>(&*answer)) return *version;
-  return Error{"the controller answered something else than its version; it may be too old"};
-}
-
 Result<ControllerClient> connect_or_start(const Home& home) {
   if (auto ours = own_home(home); !ours) return ours.error();
   auto client = ControllerClient::connect(home);
@@ -168,24 +165,18 @@ Result<ControllerClient> connect_or_start(const Home& home) {
 
 // A controller that ends for idleness just then closes the connection: the next one is asked.
 Result<VersionAnswer> version_of_running(const Home& home) {
-  Result<VersionAnswer> version = Error{};
-  for (int tries = 0; tries < 2 && !version; ++tries) {
+  Error why;
+  for (int tries = 0; tries < 2; ++tries) {
     auto client = connect_or_start(home);
     if (!client) return client.error();
-    version = version_of(*client);
+    auto answer = ask(*client, AskVersion{}, answer_limit);
+    const auto* version = answer ? std::get_if<VersionAnswer>(&*answer) : nullptr;
+    if (version != nullptr) return *version;
+    why = answer ? Error{"the controller answered something else than its version; it may be too "
+                         "old"}
+                 : answer.error();
   }
-  return version;
-}
-
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
-  }
-  return out;
+  return why;
 }
 
 std::size_t aligned(std::size_t size) {
@@ -202,7 +193,7 @@ std::string build_id_in(std::string_view notes) {
     if (whole > notes.size()) return "";
     const std::string_view name = notes.substr(0, header.n_namesz);
     if (header.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
-      return hex(notes.substr(aligned(header.n_namesz), header.n_descsz));
+      return hex_text(notes.substr(aligned(header.n_namesz), header.n_descsz));
     }
     notes.remove_prefix(whole);
   }
@@ -226,18 +217,62 @@ std::string build_id_in_file(std::string_view head) {
   return "";
 }
 
+constexpr std::size_t jobs_named = 5;
+
+std::optional<Time> last_sign_of_life(const Home& home) {
+  struct stat facts {};
+  if (::stat(home.lock().c_str(), &facts) != 0) return std::nullopt;
+  return from_ms(std::int64_t{facts.st_mtim.tv_sec} * 1000 + facts.st_mtim.tv_nsec / 1'000'000);
+}
+
+Milliseconds lease_of(const Store& store, const JobId& job) {
+  Milliseconds lease = ComputeTarget{}.lease;
+  const auto records = store.records_of(job);
+  for (const Record& record : records ? *records : std::vector<Record>()) {
+    if (const auto* begun = record_as<JobSubmitted>(record)) lease = begun->target.lease;
+    if (const auto* again = record_as<ResumeRequested>(record)) lease = again->target.lease;
+  }
+  return lease;
+}
+
+std::string names_of(const std::vector<JobRow>& jobs) {
+  if (jobs.size() == 1) return "job " + jobs.front().name;
+  std::vector<std::string> names;
+  for (const JobRow& job : jobs) names.push_back(job.name);
+  if (names.size() > jobs_named) {
+    names.resize(jobs_named);
+    names.push_back("…");
+  }
+  return std::to_string(jobs.size()) + " unfinished jobs (" + joined(names) + ")";
+}
+
+// A lease was renewed until the controller died, which is later than it was last seen.
+std::string unserved_text(const Store& store, const std::vector<JobRow>& jobs, Time since,
+                          Time now) {
+  Milliseconds lease{0};
+  for (const JobRow& job : jobs) lease = std::max(lease, lease_of(store, JobId{job.name}));
+  const Time end = since + controller_sign_of_life + lease;
+  return "no controller has served " + names_of(jobs) + " since " + local_text(since) + " (" +
+         ago_text(since, now) + "); " +
+         (end > now ? "ranks end by " : "ranks ended with their leases by ") + local_text(end);
+}
+
+bool is_answered(const Home& home) {
+  const auto client = ControllerClient::connect(home);
+  return !client || *client;
+}
+
 }  // namespace
 
 Status prepare_home(const Home& home) {
   if (auto ours = own_home(home); !ours) return ours;
   const std::filesystem::path probe = home.root / (".write-test-" + std::to_string(::getpid()));
-  const int fd = ::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written = fd >= 0 && ::write(fd, "muster\n", 7) == 7;
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
+  const Fd file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  const bool written = file && write_all(file.get(), "muster\n");
+  const std::string why = std::strerror(errno);
   ::unlink(probe.c_str());
   if (written) return Done{};
-  return Error{"cannot write to the state directory " + home.root.string() + ": " + reason(error) +
+  return Error{"cannot write to the state directory " + home.root.string() + ": " + why +
                "; free space or set MUSTER_HOME to a directory that can be written"};
 }
 
@@ -249,9 +284,8 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
       notice("the running controller is another build of muster; it is kept: it manages " +
                  std::to_string(version->live_jobs) + " job(s)",
              common);
-    } else {
-      const auto replaced = replace_controller(home);
-      if (!replaced) return replaced.error();
+    } else if (const auto replaced = replace_controller(home); !replaced) {
+      return replaced.error();
     }
   }
   return connect_or_start(home);  // one request per connection
@@ -264,6 +298,21 @@ Result<FromController> ask_controller(const Home& home, const ToController& ques
   return ask(*client, question, answer_limit);
 }
 
+std::optional<Accepted> ask_accepted(const Home& home, const ToController& question,
+                                     const std::string& attempt, int& exit_code,
+                                     const CommonOptions& common) {
+  const auto answer = ask_controller(home, question, common);
+  const auto* yes = answer ? std::get_if<Accepted>(&*answer) : nullptr;
+  if (yes != nullptr) return *yes;
+  const auto* no = answer ? std::get_if<Refused>(&*answer) : nullptr;
+  exit_code = no != nullptr ? no->exit_code : internal_error;
+  complain(no != nullptr ? no->message
+           : answer      ? "the controller gave an unexpected answer"
+                         : attempt + answer.error().message,
+           common);
+  return std::nullopt;
+}
+
 std::string muster_program() {
   const std::filesystem::path own = own_program();
   return own.filename() == "muster-sandbox" ? own.parent_path() / "muster" : own;
@@ -271,9 +320,26 @@ std::string muster_program() {
 
 std::string own_build_id() {
   const Fd file(::open(muster_program().c_str(), O_RDONLY | O_CLOEXEC));
-  std::string head(elf_head_bytes, '\0');
-  const ssize_t got = ::pread(file.get(), head.data(), head.size(), 0);
-  return build_id_in_file(std::string_view(head).substr(0, got < 0 ? 0 : std::size_t(got)));
+  std::string head;
+  return read_at(file.get(), 0, elf_head_bytes, head) ? build_id_in_file(head) : "";
+}
+
+void serve_unfinished(const Home& home, const Store& store, const std::vector<JobRow>& rows,
+                      const CommonOptions& common) {
+  std::vector<JobRow> jobs;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(jobs),
+               [](const JobRow& row) { return !row.ended_at; });
+  if (jobs.empty()) return;
+  const auto since = last_sign_of_life(home);
+  if (!since) return notice("no controller serves " + names_of(jobs) + " from here", common);
+  const bool was_served = is_answered(home);
+  const bool is_supervised = is_locked(supervisor_lock(home));  // and so is started again
+  const std::string sentence =
+      was_served ? "" : unserved_text(store, jobs, *since, wall_clock_now());
+  const auto served = ensure_controller(home, common);
+  if (!served)
+    return complain(sentence + ", and none can be started: " + served.error().message, common);
+  if (!was_served && !is_supervised) notice(sentence + "; one has been started", common);
 }
 
 }  // namespace muster

@@ -2,11 +2,14 @@
 // purpose. The controller's own lock file decides when several commands start one at once.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/client/connection.h"
 #include "cli/terminal/common_options.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/controller/store/store.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -21,6 +24,12 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
 Result<FromController> ask_controller(const Home& home, const ToController& question,
                                       const CommonOptions& common);
 
+// For what is granted or refused. Nothing: it is not; why is told, after `attempt` ("cannot cancel:
+// ") where nobody answered, and `exit_code` is what the verb returns.
+std::optional<Accepted> ask_accepted(const Home& home, const ToController& question,
+                                     const std::string& attempt, int& exit_code,
+                                     const CommonOptions& common);
+
 // The program that controllers are started from: this one, or the `muster` beside it when this is
 // `muster-sandbox`.
 std::string muster_program();
@@ -28,5 +37,11 @@ std::string muster_program();
 // Its build id, from its ELF note (the linker's SHA-1 over the contents): two muster binaries are
 // the same build exactly when these are equal. Lower-case hex; empty when linked without one.
 std::string own_build_id();
+
+// What shows a job as unfinished sees to it that somebody looks after it: starts a controller where
+// one served these jobs and none does, and says since when none did. A copy of a state directory,
+// which no controller ever served, is only read.
+void serve_unfinished(const Home& home, const Store& store, const std::vector<JobRow>& rows,
+                      const CommonOptions& common);
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <sstream>
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
@@ -21,12 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> split_paths(const std::string& list) {
+  std::istringstream stream(list);
   std::vector<std::string> paths;
-  std::size_t begin = 0;
-  while (begin <= list.size()) {
-    const std::size_t end = std::min(list.find(':', begin), list.size());
-    if (end > begin) paths.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
+  for (std::string path; std::getline(stream, path, ':');) {
+    if (!path.empty()) paths.push_back(path);
   }
   return paths;
 }
@@ -64,11 +63,6 @@ std::string working_directory() {
   return failure ? "/" : directory.string();
 }
 
-template <class T>
-void append(std::vector<T>& to, std::vector<T> from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
-}
-
 }  // namespace
 
 std::string sandbox_cluster_file(unsigned uid) {
@@ -86,9 +80,9 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     const auto text = read_input(path, max_file_bytes);
     if (!text) return Error{"no cluster file: " + text.error().message};
     ClusterFile file = read_cluster_file(path, *text, read_options({}));
-    append(known.findings, std::move(file.findings));
-    for (ComputeTarget& target : file.targets) known.targets.push_back(std::move(target));
-    append(known.rules, std::move(file.rules));
+    std::ranges::move(file.findings, std::back_inserter(known.findings));
+    std::ranges::move(file.targets, std::back_inserter(known.targets));
+    std::ranges::move(file.rules, std::back_inserter(known.rules));
     // Jobs go to the sandbox when they, or a file that was asked for, say so.
     const bool is_asked_for =
         !common.cluster_files.empty() || path != sandbox_cluster_file(::getuid());
@@ -113,7 +107,7 @@ void print_findings(const std::vector<Finding>& findings, const CommonOptions& c
       text.replace(at, word.size(), inked(word, ink, color));
     }
     out += text;
-    if (out.empty() || out.back() != '\n') out += '\n';
+    if (!out.ends_with('\n')) out += '\n';
   }
   write_all(Stream::err, out);
 }

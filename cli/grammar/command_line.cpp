@@ -3,17 +3,20 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <map>
+#include <string_view>
 #include <utility>
 
-#include "cli/grammar/renamed.h"
 #include "cli/query/query.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/set_option.h"
 
 namespace muster {
@@ -37,12 +40,9 @@ const std::map<std::string, ColorChoice> color_words{{"auto", ColorChoice::autom
 template <class Enum>
 void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names, Enum& value,
                const std::map<std::string, Enum>& words, const std::string& help) {
-  std::string list;
   Offered known;
-  for (const auto& [name, unused] : words) {
-    list += (list.empty() ? "" : ", ") + name;
-    known.words.push_back(name);
-  }
+  for (const auto& [name, unused] : words) known.words.push_back(name);
+  const std::string list = joined(known.words);
   const auto set = [&value, &words, list, names](const std::string& text) {
     const auto found = words.find(folded(text));
     if (found == words.end()) {
@@ -85,6 +85,31 @@ std::string full_name(const CLI::App& app) {
   const CLI::App* parent = app.get_parent();
   if (parent == nullptr || parent->get_parent() == nullptr) return app.get_name();
   return full_name(*parent) + " " + app.get_name();
+}
+
+struct Renamed {
+  std::string_view verb;  // how the command line begins
+  std::string_view old;
+  std::string_view now;
+};
+
+constexpr Renamed renamed[] = {
+    {"health", "active", "benchmark"},
+    {"health", "--beside-ranks", "--during-job"},
+    {"health", "--forget", "--no-state"},
+    {"health", "--profile-alone", "--no-base-profile"},
+    {"health", "--quick", "--once"},
+    {"health", "--golden", "--baseline"},
+    {"health", "--save-golden", "--save-baseline"},
+    {"health", "--leaves", "--topology"},
+    {"nodes", "--rearm", "--reset-breaker"},
+};
+
+// `--old` or `--old=value`; of a verb below another one, which comes second, only the whole word.
+bool is_old(const Renamed& name, std::string_view word, std::size_t place) {
+  if (!name.old.starts_with("--")) return place == 1 && word == name.old;
+  return word.starts_with(name.old) &&
+         (word.size() == name.old.size() || word[name.old.size()] == '=');
 }
 
 }  // namespace
@@ -160,17 +185,15 @@ void Arguments::settings(std::vector<std::string>& values, const std::string& he
 
 void Arguments::choice(const std::string& names, std::string& value,
                        const std::vector<std::string>& words, const std::string& help) {
-  std::string list;
-  for (const std::string& name : words) list += (list.empty() ? "" : ", ") + name;
+  const std::string list = joined(words);
   const auto known = [words, list](const std::string& text) {
     for (const std::string& name : words) {
       if (folded(name) == folded(text)) return std::string();
     }
     return "'" + text + "': expected one of: " + list;
   };
-  (*offered_)
-      [app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known)] = {
-          words};
+  app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known);
+  offer(names.substr(names.rfind(',') + 1), {words});
 }
 
 void Arguments::ignored(const std::string& names, const std::string& help) {
@@ -224,7 +247,6 @@ struct CommandLine::Parser {
 
   CLI::App* add(CLI::App& parent, const VerbTexts& texts) {
     CLI::App* verb = parent.add_subcommand(texts.name, texts.summary);
-    if (texts.hidden) verb->group("");
     if (!texts.footer.empty()) verb->footer(texts.footer);
     return verb;
   }
@@ -268,23 +290,17 @@ CommandLine::CommandLine(const ProgramTexts& program) : parser_(std::make_unique
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::verb(const VerbTexts& texts, const Declare& declare) {
-  CLI::App* verb = parser_->add(parser_->app, texts);
-  Arguments arguments(*verb, parser_->offered);
-  parser_->actions[verb] = declare(arguments);
-  parser_->add_shared(*verb, texts);
-}
-
 void CommandLine::group(const VerbTexts& texts) {
   parser_->add(parser_->app, texts)->require_subcommand(1);
 }
 
 void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
                           const Declare& declare) {
-  CLI::App* verb = parser_->add(*parser_->app.get_subcommand(group), texts);
+  CLI::App& above = group.empty() ? parser_->app : *parser_->app.get_subcommand(group);
+  CLI::App* verb = parser_->add(above, texts);
   Arguments arguments(*verb, parser_->offered);
   parser_->actions[verb] = declare(arguments);
-  if (texts.azure_scope) {
+  if (texts.azure_scope && !group.empty()) {
     arguments.ignored("-g,--resource-group", "Azure resource group");
     arguments.ignored("-w,--workspace-name", "Azure workspace");
   }
@@ -328,7 +344,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : names_of(*option)) names.push_back(name);
+    std::ranges::copy(names_of(*option), std::back_inserter(names));
   }
   return names;
 }
@@ -409,36 +425,24 @@ ParsedLine CommandLine::parse(std::vector<std::string> arguments) {
   arguments = with_present_names(std::move(arguments));
   CLI::App& app = parser_->app;
   app.footer(parser_->footer);  // here, so that verbs do not inherit it
-  ParsedLine line;
-  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  const auto refused = [](std::string text) {
+    return ParsedLine{{}, {}, usage_error, std::move(text), {}};
+  };
   try {
-    app.parse(std::move(reversed));
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     const std::string unknown = unknown_verb(app);
-    line.text = unknown.empty() ? app.help() : unknown;
-    line.exit_code = unknown.empty() ? 0 : usage_error;
-    return line;
+    return unknown.empty() ? ParsedLine{{}, {}, 0, app.help(), {}} : refused(unknown);
   } catch (const CLI::ParseError& error) {
-    line.text = usage_text(app, error);
-    line.exit_code = usage_error;
-    return line;
+    return refused(usage_text(app, error));
   }
   const CLI::App* verb = chosen_verb(app);
   const auto found = parser_->actions.find(verb);
-  if (found == parser_->actions.end()) {
-    line.text = app.help();
-    line.exit_code = usage_error;
-    return line;
-  }
+  if (found == parser_->actions.end()) return refused(app.help());
   if (const std::string option = misplaced_option(app, *verb); !option.empty()) {
-    line.text = with_help(app, *verb, "write " + option + " after '" + full_name(*verb) + "'");
-    line.exit_code = usage_error;
-    return line;
+    return refused(with_help(app, *verb, "write " + option + " after '" + full_name(*verb) + "'"));
   }
-  line.verb = full_name(*verb);
-  line.action = found->second;
-  line.ignored = ignored_options(*verb);
-  return line;
+  return {full_name(*verb), found->second, 0, "", ignored_options(*verb)};
 }
 
 const CommonOptions& CommandLine::common() const {
@@ -447,6 +451,17 @@ const CommonOptions& CommandLine::common() const {
 
 VerbShape CommandLine::shape() const {
   return shape_of(parser_->app, parser_->offered);
+}
+
+std::vector<std::string> with_present_names(std::vector<std::string> words) {
+  for (std::size_t place = 1; place < words.size() && words[place] != "--"; ++place) {
+    for (const Renamed& name : renamed) {
+      if (words.front() != name.verb || !is_old(name, words[place], place)) continue;
+      words[place].replace(0, name.old.size(), name.now);
+      break;
+    }
+  }
+  return words;
 }
 
 }  // namespace muster

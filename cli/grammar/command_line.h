@@ -83,8 +83,7 @@ class Arguments {
 
 struct VerbTexts {
   std::string name;
-  std::string summary;  // one line of the list of verbs
-  bool hidden = false;
+  std::string summary;             // one line of the list of verbs
   bool own_output_option = false;  // `-o` means something else here: no shared output options
   std::string footer = "";         // after the options in the verb's help
   bool azure_scope = true;         // a verb of a group accepts `-g` and `-w`, to no effect
@@ -126,10 +125,25 @@ class CommandLine {
 
   // `declare` names the verb's arguments and returns what it does.
   using Declare = std::function<Action(Arguments&)>;
-  void verb(const VerbTexts& texts, const Declare& declare);
+  void verb(const VerbTexts& texts, const Declare& declare) { verb_of("", texts, declare); }
   // Verbs below another one, a group or a verb that does something by itself: `job create`.
   void verb_of(const std::string& group, const VerbTexts& texts, const Declare& declare);
   void group(const VerbTexts& texts);
+
+  // For a verb whose arguments fill one value: `declare(of, options)` names them, and
+  // `run(options, common)` does it.
+  template <class Options, class Run, class DeclareOptions>
+  void verb(const VerbTexts& texts, Run run, DeclareOptions declare) {
+    verb_of<Options>("", texts, run, declare);
+  }
+  template <class Options, class Run, class DeclareOptions>
+  void verb_of(const std::string& group, const VerbTexts& texts, Run run, DeclareOptions declare) {
+    verb_of(group, texts, [=](Arguments& of) -> Action {
+      auto options = std::make_shared<Options>();
+      declare(of, *options);
+      return [=](const CommonOptions& common) { return run(*options, common); };
+    });
+  }
 
   ParsedLine parse(std::vector<std::string> arguments);
   const CommonOptions& common() const;
@@ -139,5 +153,9 @@ class CommandLine {
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
+
+// The words of a command line with each name that an option or verb had before replaced by the
+// present one: still accepted, not listed. Words after `--` belong to a program and stay.
+std::vector<std::string> with_present_names(std::vector<std::string> words);
 
 }  // namespace muster

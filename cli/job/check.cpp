@@ -8,6 +8,7 @@
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
+#include "cli/terminal/terminal.h"
 #include "templates/cluster/target.h"
 #include "templates/job/cannot_run.h"
 #include "templates/yaml/reader.h"
@@ -16,9 +17,8 @@ namespace muster {
 
 namespace {
 
-template <class T>
-void append(std::vector<T>& to, std::vector<T> from) {
-  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+void append(std::vector<Finding>& to, std::vector<Finding> from) {
+  std::ranges::move(from, std::back_inserter(to));
 }
 
 void sort_by_place(std::vector<Finding>& findings) {
@@ -55,9 +55,12 @@ std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Fi
 
 }  // namespace
 
-std::string no_job(FileKind kind) {
-  if (kind == FileKind::cluster) return "the file is a cluster, not a job; name it with --cluster";
-  return "";
+bool tell_whether_it_can_run(const CheckedJob& job, const CommonOptions& common) {
+  print_findings(job.file.findings, common);
+  if (!job.can_run && job.file.kind == FileKind::cluster) {
+    complain("the file is a cluster, not a job; name it with --cluster", common);
+  }
+  return job.can_run;
 }
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common) {
@@ -75,7 +78,7 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
     append(job.file.findings, new_places(findings_for_running(job, known), job.file.findings));
     if (known) about_clusters = std::move(known->findings);
   }
-  const bool other_job = !is_command && no_job(job.file.kind).empty();
+  const bool other_job = !is_command && job.file.kind != FileKind::cluster;
   if (request.for_running && other_job) append(job.file.findings, cannot_run_yet(job.file));
   sort_by_place(job.file.findings);
   append(job.file.findings, std::move(about_clusters));

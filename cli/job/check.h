@@ -28,8 +28,8 @@ struct CheckRequest {
   bool accept_unresolved = false;  // `--skip-validation`
 };
 
-// Why a valid file of this kind is nothing that could be run; empty for the kinds of jobs.
-std::string no_job(FileKind kind);
+// Prints the findings, and a sentence where such a file is no job; false: it cannot run.
+bool tell_whether_it_can_run(const CheckedJob& job, const CommonOptions& common);
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
 

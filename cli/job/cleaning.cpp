@@ -10,12 +10,12 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/job/summary.h"
+#include "cli/job/report.h"
 #include "cli/terminal/files.h"
 #include "launcher/controller/store/job_leavings.h"
 #include "launcher/controller/store/own_home.h"
 #include "launcher/os/fd.h"
-#include "launcher/staging/blob_sweep.h"
+#include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/staging/trees_file.h"
 #include "templates/cluster/retention.h"
@@ -116,8 +116,8 @@ class StateCleaning {
     const auto trees = load_trees(home_.trees(job));
     if (!trees && fs::exists(home_.trees(job))) return Done{};  // its hashes would be lost
     const JobHistory history{std::move(*records), {}};
-    const std::string summary = job_summary(row, history, home_.job(job).string(),
-                                            trees ? *trees : std::vector<Tree>{});
+    const std::string summary =
+        job_summary(row, history, home_.job(job).string(), trees ? *trees : std::vector<Tree>{});
     if (!wanted_.dry_run) {
       const auto reduced = store_->reduce(job, before, summary);
       if (!reduced) return reduced.error();
@@ -252,8 +252,8 @@ class StateCleaning {
   Fd lock_of_abandoned(const fs::path& folder) const {
     struct stat facts {};
     Fd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    const bool is_free = lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 &&
-                         ::fstat(lock.get(), &facts) == 0;
+    const bool is_free =
+        lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(lock.get(), &facts) == 0;
     if (!is_free) return Fd();
     const Time changed = from_ms(facts.st_mtim.tv_sec * 1000LL);
     return changed < wanted_.now - abandoned_after && !holds_directories(folder) ? std::move(lock)

@@ -9,7 +9,6 @@
 
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -51,8 +50,8 @@ Document host_document(const NodeLaunch& node) {
   out["node"] = node.node.value;
   out["ms"] = ms_of(node.took_us());
   out["kept_connection"] = node.kept_connection;
-  out["methods"] = node.methods.empty() ? Document(nullptr) : Document(node.methods);
-  out["through"] = node.through ? Document(node.through->value) : Document(nullptr);
+  out["methods"] = value_or_null(node.methods);
+  out["through"] = value_or_null(node.through);
   out["phases"] = Document::object();
   for (const LaunchPhase& phase : node.phases) out["phases"][phase.name] = ms_of(phase.took_us);
   return out;
@@ -66,7 +65,7 @@ const NodeLaunch& slowest_in(const LaunchProfile& profile, const std::string& ph
 
 Table phases_table(const LaunchProfile& profile) {
   Table table({"PHASE", "MEDIAN", "P99", "SLOWEST", "NODE"});
-  for (const std::string& phase : phase_names(profile)) {
+  for (const std::string& phase : launch_phase_names(profile)) {
     const NodeLaunch& slowest = slowest_in(profile, phase);
     table.add({phase, ms_text(quantile_us(profile, phase, 0.5)),
                ms_text(quantile_us(profile, phase, 0.99)), ms_text(slowest.took_us(phase)),
@@ -105,21 +104,13 @@ Document label(const char* what, const std::string& text, std::size_t row) {
 // What the option's value is when none is given.
 constexpr const char* without_file = "true";
 
-int failed(const std::string& why, const CommonOptions& common) {
-  complain(why, common);
-  return static_cast<int>(ExitCode::internal);
-}
-
 }  // namespace
 
 Document launch_document(const std::optional<LaunchProfile>& profile) {
   if (!profile) return nullptr;
-  Document out;
-  out["attempt"] = profile->attempt.value;
-  out["slowest"] = slowest_document(*profile);
-  out["hosts"] = Document::array();
-  for (const NodeLaunch& node : profile->nodes) out["hosts"].push_back(host_document(node));
-  return out;
+  return Document{{"attempt", profile->attempt.value},
+                  {"slowest", slowest_document(*profile)},
+                  {"hosts", list_of(profile->nodes, host_document)}};
 }
 
 std::string launch_text(const LaunchProfile& profile, int width, bool color) {
@@ -157,7 +148,7 @@ void add_profile_option(Arguments& of, std::string& value) {
 int tell_launch(const FoundJob& found, const std::string& value, const CommonOptions& common) {
   if (value.empty()) return 0;
   const auto history = history_of(found);
-  if (!history) return failed(history.error().message, common);
+  if (!history) return complain(history.error().message, internal_error, common);
   const auto profile = launch_profile(history->records, history->links);
   if (!profile) {
     notice("job " + found.row.name + " has not been allocated any node yet: there is no launch " +
@@ -171,11 +162,10 @@ int tell_launch(const FoundJob& found, const std::string& value, const CommonOpt
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << chrome_trace(found.row.name, *profile).dump() << "\n";
   file.close();
-  if (!file)
-    return failed("cannot write the trace to " + path +
-                      ": name another file with "
-                      "--profile=FILE",
-                  common);
+  if (!file) {
+    return complain("cannot write the trace to " + path + ": name another file with --profile=FILE",
+                    internal_error, common);
+  }
   notice("trace of the launch: " + path, common);
   return 0;
 }

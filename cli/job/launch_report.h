@@ -1,12 +1,4 @@
 // Where the time of a job's launch went, for `--profile` and the JSON report. Pure.
-//
-// The object `launch` of the report, null before an attempt was placed:
-//   attempt   its number: the newest
-//   slowest   {node, ms, phase, phase_ms, sentence}; null while nothing is known
-//   hosts     [{node, ms, kept_connection, methods, through, phases: {name: ms}}], by node rank;
-//             `ms` is what the node itself took, without waiting for others; `methods` and
-//             `through` are null where they do not apply; the phases are those of
-//             scheduler/explain/launch_profile.h
 #pragma once
 
 #include <string>
@@ -18,6 +10,7 @@
 
 namespace muster {
 
+// The object `launch` of the report; null before an attempt was placed.
 Document launch_document(const std::optional<LaunchProfile>& profile);
 
 // The slowest node and why, the phases over all nodes, the slowest nodes.
@@ -26,9 +19,7 @@ std::string launch_text(const LaunchProfile& profile, int width, bool color);
 // Trace Event Format, as chrome://tracing and Perfetto read it: a row per node.
 Document chrome_trace(const std::string& job, const LaunchProfile& profile);
 
-// `--profile[=FILE]` of `run` and `status`: tells where the time of the launch went, and writes its
-// trace.
-
+// `--profile[=FILE]` of `run` and `status`.
 void add_profile_option(Arguments& of, std::string& value);
 
 // The table on stderr, the trace into the file; returns an exit code. `value`: as given, empty when

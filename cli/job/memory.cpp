@@ -23,11 +23,6 @@ std::string gib_text(std::uint64_t bytes) {
   return text;
 }
 
-bool is_this_host(const ComputeTarget& target) {
-  return std::ranges::all_of(
-      target.nodes, [](const NodeAddress& node) { return node.transport == TransportKind::local; });
-}
-
 // Pretend nodes of this host share its memory.
 std::optional<std::uint64_t> available_to_one(const JobSpec& spec, const ComputeTarget& target,
                                               const RankLayout& layout,
@@ -129,6 +124,11 @@ bool is_program(const JobSpec& spec, const std::string& word) {
 
 }  // namespace
 
+bool is_this_host(const ComputeTarget& target) {
+  return std::ranges::all_of(
+      target.nodes, [](const NodeAddress& node) { return node.transport == TransportKind::local; });
+}
+
 std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget& target,
                                         std::size_t ranks,
                                         std::optional<std::uint64_t> host_bytes) {
@@ -178,8 +178,8 @@ std::string train_memory_text(const TrainMemory& memory) {
 
 Document train_memory_document(const TrainMemory& memory) {
   Document out;
-  out["bytes"] = memory.bytes ? Document(*memory.bytes) : Document(nullptr);
-  out["available_bytes"] = memory.available ? Document(*memory.available) : Document(nullptr);
+  out["bytes"] = value_or_null(memory.bytes);
+  out["available_bytes"] = value_or_null(memory.available);
   out["fits"] = memory.bytes && memory.available ? Document(!memory.lacks()) : Document(nullptr);
   if (!memory.trouble.empty()) out["trouble"] = memory.trouble;
   if (!memory.cheapest_change.empty()) out["cheapest_change"] = memory.cheapest_change;

@@ -27,6 +27,9 @@ struct TrainMemory {
   bool lacks() const { return bytes && available && *bytes > *available; }
 };
 
+// Every node is on this machine.
+bool is_this_host(const ComputeTarget& target);
+
 // Nothing where the command does not train. `host_bytes`: all memory of this host.
 std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget& target,
                                         std::size_t ranks, std::optional<std::uint64_t> host_bytes);
@@ -37,8 +40,6 @@ std::vector<Finding> train_findings(const JobFile& job, const ComputeTarget& tar
 // "per rank: 1.2 GiB of 31.3 GiB: fits"
 std::string train_memory_text(const TrainMemory& memory);
 Document train_memory_document(const TrainMemory& memory);
-
-// Finding the options of muster-train in a job's command, which is a line for a shell. Pure.
 
 // The words after the first muster-train that the command starts, up to the end of that command,
 // without their quotes; nothing when it starts none, or one of its tools (muster-train tokenize).

@@ -1,13 +1,11 @@
 #include "cli/job/node_table.h"
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/client/connection.h"
 #include "cli/terminal/table.h"
-#include "cli/terminal/terminal.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
 
@@ -15,7 +13,7 @@ namespace muster {
 
 namespace {
 
-// `status` must not hang because the controller does.
+// A look at nodes must not hang because the controller does.
 constexpr Milliseconds patience{2000};
 // The controller's word in `remedy`.
 constexpr std::string_view rebooting = "is rebooting";
@@ -59,20 +57,20 @@ std::string unfit_text(const NodeLine& node) {
          (note.empty() ? "" : "; " + note) + (node.next_look.empty() ? "" : "; " + node.next_look);
 }
 
+Document ms_or_null(const std::optional<Milliseconds>& time) {
+  return time ? Document(time->count()) : Document(nullptr);
+}
+
 Document remedy_document(const NodeLine& node) {
   if (node.remedy.empty()) return nullptr;
   return {{"what", node.remedy}, {"since", utc_text(*node.remedy_since)}};
 }
 
-Document remedies_document(const NodeLine& node) {
-  Document all = Document::array();
-  for (const RemedyTry& one : node.remedies) {
-    all.push_back({{"at", utc_text(one.at)},
-                   {"fault", one.fault},
-                   {"step", word(one.step)},
-                   {"failure", one.failure.empty() ? Document(nullptr) : Document(one.failure)}});
-  }
-  return all;
+Document try_document(const RemedyTry& one) {
+  return {{"at", utc_text(one.at)},
+          {"fault", one.fault},
+          {"step", word(one.step)},
+          {"failure", value_or_null(one.failure)}};
 }
 
 Document fault_document(const NodeFault& fault) {
@@ -96,12 +94,6 @@ Document unfit_document(const NodeLine& node) {
   out["drained_since"] = utc_text(*node.unfit_since);
   out["next_look"] = node.next_look;
   return out;
-}
-
-Document faults_document(const NodeLine& node) {
-  Document all = Document::array();
-  for (const NodeFault& fault : node.faults) all.push_back(fault_document(fault));
-  return all;
 }
 
 // Why it gets no new job, or what speaks against it.
@@ -128,12 +120,35 @@ Document set_aside_document(const NodeLine& node) {
           {"until", utc_text(*node.set_aside_until)}};
 }
 
-Document evidence_document(const NodeLine& node) {
-  Document all = Document::array();
-  for (const NodeEvidence& piece : node.evidence) {
-    all.push_back({{"job", piece.job.value}, {"at", utc_text(piece.at)}, {"what", piece.what}});
-  }
-  return all;
+Document evidence_document(const NodeEvidence& piece) {
+  return {{"job", piece.job.value}, {"at", utc_text(piece.at)}, {"what", piece.what}};
+}
+
+Document node_document(const NodeLine& node) {
+  Document one;
+  one["name"] = node.node;
+  one["link"] = node.link;
+  one["silent_ms"] = ms_or_null(node.silent);
+  one["lost_at_ms"] = ms_or_null(node.lost_at);
+  one["through"] = value_or_null(node.through);
+  one["host_name"] = node.host_name;
+  one["gpus"] = value_or_null(node.gpus);
+  one["job"] = value_or_null(node.owner);
+  one["spare"] = node.spare;
+  one["drained"] = node.drained;
+  one["drain_reason"] = node.drain_reason;
+  one["leaves"] = value_or_null(node.leaves);
+  one["set_aside"] = set_aside_document(node);
+  one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
+  one["evidence"] = list_of(node.evidence, evidence_document);
+  one["unfit"] = unfit_document(node);
+  one["faults"] = list_of(node.faults, fault_document);
+  one["remedy"] = remedy_document(node);
+  one["remedies"] = list_of(node.remedies, try_document);
+  one["not_remedied"] = value_or_null(node.not_remedied);
+  one["connect_ms"] = Document::object();
+  for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
+  return one;
 }
 
 }  // namespace
@@ -156,18 +171,19 @@ void sort_by_name(std::vector<NodeLine>& nodes) {
   });
 }
 
-std::vector<NodeLine> nodes_if_running(const Home& home) {
+std::optional<std::vector<NodeLine>> ask_running_for_nodes(const Home& home) {
   auto client = ControllerClient::connect(home);
-  if (!client || !*client) return {};
-  const auto answer = ask(**client, AskNodes{}, patience);
-  const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
-  std::vector<NodeLine> shown;
-  if (nodes != nullptr) {
-    std::copy_if(nodes->nodes.begin(), nodes->nodes.end(), std::back_inserter(shown),
-                 is_worth_showing);
-  }
-  sort_by_name(shown);
-  return shown;
+  if (!client || !*client) return std::nullopt;
+  auto answer = ask(**client, AskNodes{}, patience);
+  auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
+  return nodes ? std::optional(std::move(nodes->nodes)) : std::nullopt;
+}
+
+std::vector<NodeLine> nodes_if_running(const Home& home) {
+  auto nodes = ask_running_for_nodes(home).value_or(std::vector<NodeLine>{});
+  std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
+  sort_by_name(nodes);
+  return nodes;
 }
 
 // GPUs are a column where any node has one.
@@ -187,41 +203,8 @@ Table table_of_nodes(const std::vector<NodeLine>& nodes) {
   return table;
 }
 
-std::string node_table_text(const std::vector<NodeLine>& nodes, const CommonOptions& common) {
-  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  return table_of_nodes(nodes).text(width, wants_color(common.color, Stream::out));
-}
-
 Document nodes_document(const std::vector<NodeLine>& nodes) {
-  Document out = Document::array();
-  for (const NodeLine& node : nodes) {
-    Document one;
-    one["name"] = node.node;
-    one["link"] = node.link;
-    one["silent_ms"] = node.silent ? Document(node.silent->count()) : Document(nullptr);
-    one["lost_at_ms"] = node.lost_at ? Document(node.lost_at->count()) : Document(nullptr);
-    one["through"] = node.through ? Document(node.through->value) : Document(nullptr);
-    one["host_name"] = node.host_name;
-    one["gpus"] = node.gpus ? Document(*node.gpus) : Document(nullptr);
-    one["job"] = node.owner.empty() ? Document(nullptr) : Document(node.owner);
-    one["spare"] = node.spare;
-    one["drained"] = node.drained;
-    one["drain_reason"] = node.drain_reason;
-    one["leaves"] = node.leaves.empty() ? Document(nullptr) : Document(node.leaves);
-    one["set_aside"] = set_aside_document(node);
-    one["suspicion"] = static_cast<double>(node.suspicion) / 1000;
-    one["evidence"] = evidence_document(node);
-    one["unfit"] = unfit_document(node);
-    one["faults"] = faults_document(node);
-    one["remedy"] = remedy_document(node);
-    one["remedies"] = remedies_document(node);
-    one["not_remedied"] =
-        node.not_remedied.empty() ? Document(nullptr) : Document(node.not_remedied);
-    one["connect_ms"] = Document::object();
-    for (const auto& [phase, time] : node.profile) one["connect_ms"][phase] = time.count();
-    out.push_back(std::move(one));
-  }
-  return out;
+  return list_of(nodes, node_document);
 }
 
 }  // namespace muster

@@ -1,9 +1,10 @@
 // Nodes as the controller sees them, as lines of a table and as JSON.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
 #include "launcher/controller/store/home.h"
@@ -19,15 +20,15 @@ bool is_worth_showing(const NodeLine& node);
 // place sooner.
 std::string silence_text(const NodeLine& node);
 
-// What a running controller knows and is worth showing; nothing when none runs.
+// What a running controller knows; nothing when none runs, or it does not answer soon.
+std::optional<std::vector<NodeLine>> ask_running_for_nodes(const Home& home);
+// Of these what is worth showing, by name.
 std::vector<NodeLine> nodes_if_running(const Home& home);
 
 // Natural order: n2 before n10.
 void sort_by_name(std::vector<NodeLine>& nodes);
 
 Table table_of_nodes(const std::vector<NodeLine>& nodes);
-// As wide as the terminal.
-std::string node_table_text(const std::vector<NodeLine>& nodes, const CommonOptions& common);
 
 // [{name, link, host_name, gpus, job, spare, drained, drain_reason, leaves, set_aside: {reason,
 // since, until}, suspicion, evidence: [{job, at, what}], unfit, faults: [{id, check, …}], remedy:

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/client/connection.h"
+#include "cli/job/node_table.h"
 #include "cli/job/spec_document.h"
 #include "health/benchmark/gate_figures.h"
 #include "health/benchmark/plan.h"
@@ -36,7 +36,7 @@ std::vector<NodeId> eligible_nodes(const JobSpec& spec, const ComputeTarget& tar
   return nodes;
 }
 
-std::string node_of_rank(const JobPlan& plan, const PlannedRank& place) {
+std::string node_of_rank(const JobPlan& plan, const RankPlace& place) {
   const auto index = static_cast<std::size_t>(place.node_index);
   return index < plan.nodes.size() ? plan.nodes[index].value : "-";
 }
@@ -58,16 +58,12 @@ int nodes_placed(const JobSpec& spec, std::size_t eligible) {
 
 Document ranks_document(const JobPlan& plan) {
   if (is_counted_later(plan.spec, {})) return nullptr;
-  Document ranks = Document::array();
-  for (const PlannedRank& place : plan.ranks) {
-    Document rank;
-    rank["rank"] = place.rank.value;
-    rank["node_rank"] = place.node_index;
-    rank["local_rank"] = place.local_rank;
-    rank["node"] = node_of_rank(plan, place);
-    ranks.push_back(std::move(rank));
-  }
-  return ranks;
+  return list_of(plan.ranks, [&](const RankPlace& place) {
+    return Document{{"rank", place.rank.value},
+                    {"node_rank", place.node_index},
+                    {"local_rank", place.local_rank},
+                    {"node", node_of_rank(plan, place)}};
+  });
 }
 
 ProbePlan plan_of(const MusterSettings& settings, const ComputeTarget& target) {
@@ -88,22 +84,6 @@ std::optional<std::string> why_full_adds_nothing(const MusterSettings& settings,
 Finding about(const JobFile& job, Severity severity, const std::string& key,
               const std::string& what) {
   return finding_about(job, severity, key, key + ": " + what);
-}
-
-// A look at a job must not hang because the controller does.
-constexpr Milliseconds nodes_patience{2000};
-
-std::optional<UnavailableNodes> by_controller(const Home& home) {
-  auto client = ControllerClient::connect(home);
-  if (!client || !*client) return std::nullopt;
-  const auto answer = ask(**client, AskNodes{}, nodes_patience);
-  const auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
-  if (nodes == nullptr) return std::nullopt;
-  UnavailableNodes out;
-  for (const NodeLine& node : nodes->nodes) {
-    if (const std::string why = why_unavailable(node); !why.empty()) out[NodeId{node.node}] = why;
-  }
-  return out;
 }
 
 UnavailableNodes by_journal(const Home& home) {
@@ -129,9 +109,7 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
     (unavailable.contains(node) ? plan.unavailable : plan.nodes).push_back(node);
   }
   plan.placed = nodes_placed(spec, plan.nodes.size());
-  for (const RankPlace& place : ranks_of(spec, plan.placed, {})) {
-    plan.ranks.push_back({place.rank, place.node_index, place.local_rank});
-  }
+  plan.ranks = ranks_of(spec, plan.placed, {});
   for (SnapshotRequest& request : sources_of(spec, target)) {
     auto tree = walk_source(request.source, request.honour_ignore_files);
     if (!tree) return tree.error();
@@ -162,24 +140,19 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
   Document out;
   out["spec"] = spec_document(plan.spec);
   out["compute"] = plan.target.name;
-  out["eligible_nodes"] = Document::array();
-  for (const NodeId& node : plan.nodes) out["eligible_nodes"].push_back(node.value);
-  out["unavailable_nodes"] = Document::array();
-  for (const NodeId& node : plan.unavailable) {
-    out["unavailable_nodes"].push_back({{"node", node.value}, {"why", unavailable.at(node)}});
-  }
+  out["eligible_nodes"] = list_of(plan.nodes, [](const NodeId& node) { return node.value; });
+  out["unavailable_nodes"] = list_of(plan.unavailable, [&](const NodeId& node) {
+    return Document{{"node", node.value}, {"why", unavailable.at(node)}};
+  });
   out["ranks"] = ranks_document(plan);
   if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
-  out["staged"] = Document::array();
-  for (const PlannedTree& planned : plan.trees) {
-    Document tree;
-    tree["place"] = planned.request.place;
-    tree["source"] = planned.request.source.string();
-    tree["files"] = planned.tree.files;
-    tree["bytes"] = planned.tree.bytes;
-    tree["warnings"] = planned.tree.warnings;
-    out["staged"].push_back(std::move(tree));
-  }
+  out["staged"] = list_of(plan.trees, [](const PlannedTree& planned) {
+    return Document{{"place", planned.request.place},
+                    {"source", planned.request.source.string()},
+                    {"files", planned.tree.files},
+                    {"bytes", planned.tree.bytes},
+                    {"warnings", planned.tree.warnings}};
+  });
   return out;
 }
 
@@ -207,8 +180,13 @@ std::string measured_after_failure(const JobSpec& spec, const ComputeTarget& tar
 }
 
 UnavailableNodes unavailable_nodes(const Home& home) {
-  auto nodes = by_controller(home);
-  return nodes ? *nodes : by_journal(home);
+  const auto nodes = ask_running_for_nodes(home);
+  if (!nodes) return by_journal(home);
+  UnavailableNodes out;
+  for (const NodeLine& node : *nodes) {
+    if (const std::string why = why_unavailable(node); !why.empty()) out[NodeId{node.node}] = why;
+  }
+  return out;
 }
 
 std::string why_unavailable(const NodeLine& node) {

@@ -20,6 +20,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/state/rank_map.h"
 #include "templates/parse_file.h"
 
 namespace muster {
@@ -34,12 +35,6 @@ UnavailableNodes unavailable_nodes(const Home& home);
 // Why this one would get no job; empty: it would.
 std::string why_unavailable(const NodeLine& node);
 
-struct PlannedRank {
-  RankId rank;
-  int node_index = 0;
-  int local_rank = 0;
-};
-
 struct PlannedTree {
   SnapshotRequest request;
   SourceTree tree;
@@ -50,8 +45,8 @@ struct JobPlan {
   ComputeTarget target;
   std::vector<NodeId> nodes;  // in the order they would be tried; free and healthy shows later
   std::vector<NodeId> unavailable;  // of the target, and drained or not reachable now
-  int placed = 1;                  // so many it would start with, were all of them free and healthy
-  std::vector<PlannedRank> ranks;  // none where nodes have to count their GPUs first
+  int placed = 1;                // so many it would start with, were all of them free and healthy
+  std::vector<RankPlace> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
   std::optional<TrainMemory> memory;  // where the command is muster-train
 };
@@ -67,9 +62,8 @@ std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int
 std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attempt,
                                const NodeId& node);
 
-// What is said beforehand of the measuring that a job's gate does (health.start, health.failure).
-
-// What `start: full` costs on this target, and where `full` that a job asks for adds nothing.
+// What is said beforehand of the measuring that a job's gate does (health.start, health.failure):
+// what `start: full` costs on this target, and where `full` that a job asks for adds nothing.
 std::vector<Finding> gate_findings(const JobFile& job, const ComputeTarget& target);
 
 // What comes between an attempt that failed and the next; empty: nothing.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job/launch_report.h"
+#include "launcher/staging/content_hash.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
@@ -10,19 +11,6 @@
 namespace muster {
 
 namespace {
-
-template <class T>
-Document or_null(const std::optional<T>& value) {
-  return value ? Document(*value) : Document(nullptr);
-}
-
-Document time_or_null(const std::optional<Time>& time) {
-  return time ? Document(utc_text(*time)) : Document(nullptr);
-}
-
-Document text_or_null(const std::string& text) {
-  return text.empty() ? Document(nullptr) : Document(text);
-}
 
 Document checkpoint_document(const std::optional<CheckpointRef>& checkpoint) {
   if (!checkpoint) return nullptr;
@@ -32,10 +20,8 @@ Document checkpoint_document(const std::optional<CheckpointRef>& checkpoint) {
 Document exit_document(const AttemptCause& cause) {
   if (cause.status.ok() || cause.reason == StopReason::hung) return nullptr;
   const bool killed = cause.status.signal != 0;
-  Document exit;
-  exit["code"] = killed ? Document(nullptr) : Document(cause.status.code);
-  exit["signal"] = killed ? Document(cause.status.signal) : Document(nullptr);
-  return exit;
+  return Document{{"code", killed ? Document(nullptr) : Document(cause.status.code)},
+                  {"signal", killed ? Document(cause.status.signal) : Document(nullptr)}};
 }
 
 Document ms_or_null(const std::optional<std::int64_t>& us) {
@@ -43,7 +29,7 @@ Document ms_or_null(const std::optional<std::int64_t>& us) {
 }
 
 Document candidate_document(const FailureCandidate& candidate) {
-  return Document{{"rank", candidate.rank ? Document(candidate.rank->value) : Document(nullptr)},
+  return Document{{"rank", value_or_null(candidate.rank)},
                   {"node", candidate.node.value},
                   {"how", candidate.how}};
 }
@@ -52,16 +38,13 @@ Document first_failure_document(const AttemptCause& cause) {
   if (!cause.first_failure) return nullptr;
   const FirstFailure& first = *cause.first_failure;
   Document out;
-  out["rank"] = first.rank ? Document(first.rank->value) : Document(nullptr);
-  out["node"] = first.node ? Document(first.node->value) : Document(nullptr);
+  out["rank"] = value_or_null(first.rank);
+  out["node"] = value_or_null(first.node);
   out["when"] = first.at_ms ? Document(utc_text(from_ms(*first.at_ms))) : Document(nullptr);
   out["margin_ms"] = ms_or_null(first.margin_us);
   out["uncertainty_ms"] = ms_or_null(first.uncertainty_us);
   out["followed"] = first.followed;
-  out["candidates"] = Document::array();
-  for (const auto& candidate : first.candidates) {
-    out["candidates"].push_back(candidate_document(candidate));
-  }
+  out["candidates"] = list_of(first.candidates, candidate_document);
   out["evidence"] = first.evidence;
   for (const std::string& line : cause.last_lines) out["evidence"].push_back("output: " + line);
   return out;
@@ -70,7 +53,7 @@ Document first_failure_document(const AttemptCause& cause) {
 void add_cause(Document& out, const AttemptSummary& attempt) {
   const bool failed = attempt.cause && !attempt.cause->succeeded;
   const AttemptCause cause = attempt.cause.value_or(AttemptCause{});
-  out["cause"] = text_or_null(attempt.abandoned.value_or(cause.sentence));
+  out["cause"] = value_or_null(attempt.abandoned.value_or(cause.sentence));
   out["class"] = failed ? Document(word(cause.failure_class)) : Document(nullptr);
   out["rule"] = failed && cause.rules.rule ? Document(cause.rules.rule->id) : Document(nullptr);
   out["first_rank"] = failed && cause.first_rank ? Document(cause.first_rank->value) : nullptr;
@@ -83,9 +66,9 @@ Document stall_document(const std::optional<StallSeen>& stall) {
   if (!stall) return nullptr;
   Document out;
   out["kind"] = word(stall->stall);
-  out["rank"] = stall->rank ? Document(stall->rank->value) : Document(nullptr);
-  out["node"] = stall->blamed ? Document(stall->blamed->value) : Document(nullptr);
-  out["step"] = or_null(stall->step);
+  out["rank"] = value_or_null(stall->rank);
+  out["node"] = value_or_null(stall->blamed);
+  out["step"] = value_or_null(stall->step);
   out["sentence"] = stall->sentence;
   out["evidence"] = stall->evidence;
   return out;
@@ -100,20 +83,40 @@ const char* attempt_status(const AttemptSummary& attempt) {
 Document attempt_document(const AttemptSummary& attempt) {
   Document out;
   out["number"] = attempt.number.value;
-  out["nodes"] = Document::array();
-  for (const NodeId& node : attempt.nodes) out["nodes"].push_back(node.value);
-  out["spares"] = Document::array();
-  for (const NodeId& spare : attempt.spares) out["spares"].push_back(spare.value);
+  const auto name_of = [](const NodeId& node) { return node.value; };
+  out["nodes"] = list_of(attempt.nodes, name_of);
+  out["spares"] = list_of(attempt.spares, name_of);
   out["status"] = attempt_status(attempt);
   out["placed_at"] = utc_text(attempt.placed);
-  out["started_at"] = time_or_null(attempt.started);
-  out["ended_at"] = time_or_null(attempt.ended);
-  out["resumed_from_step"] = or_null(attempt.resumed_from_step);
-  out["last_step"] = or_null(attempt.last_step);
+  out["started_at"] = value_or_null(attempt.started);
+  out["ended_at"] = value_or_null(attempt.ended);
+  out["resumed_from_step"] = value_or_null(attempt.resumed_from_step);
+  out["last_step"] = value_or_null(attempt.last_step);
   out["checkpoint"] = checkpoint_document(attempt.newest_checkpoint);
   out["stall"] = stall_document(attempt.stall);
   add_cause(out, attempt);
-  out["followed_by"] = text_or_null(attempt.next);
+  out["followed_by"] = value_or_null(attempt.next);
+  return out;
+}
+
+// A row stays below 200 KiB.
+constexpr std::size_t files_listed = 1000;
+
+Document tree_document(const Tree& tree) {
+  std::string lines;
+  std::int64_t bytes = 0;
+  std::size_t files = 0;
+  Document content = Document::object();
+  for (const TreeEntry& entry : tree.entries) {
+    lines += entry.path + ' ' + std::to_string(entry.mode) + ' ' +
+             (entry.hash.empty() ? entry.target : entry.hash) + '\n';
+    if (entry.entry_kind != TreeEntry::Kind::file) continue;
+    bytes += entry.size_bytes;
+    if (++files <= files_listed) content[entry.path] = entry.hash;
+  }
+  Document out{{"place", tree.place}, {"files", files}, {"bytes", bytes}};
+  out["hash"] = content_hash_of(lines);
+  if (files <= files_listed) out["content"] = std::move(content);
   return out;
 }
 
@@ -125,15 +128,15 @@ Document row_document(const JobRow& row) {
   out["display_name"] = row.display_name;
   out["experiment"] = row.experiment;
   out["status"] = row.state;
-  out["exit_code"] = or_null(row.exit_code);
-  out["reason"] = text_or_null(row.reason);
+  out["exit_code"] = value_or_null(row.exit_code);
+  out["reason"] = value_or_null(row.reason);
   out["compute"] = row.compute;
   out["user"] = row.user;
   out["submitted_at"] = utc_text(row.submitted_at);
-  out["started_at"] = time_or_null(row.started_at);
-  out["ended_at"] = time_or_null(row.ended_at);
-  out["steps"] = or_null(row.step);
-  out["checkpoint_step"] = or_null(row.checkpoint_step);
+  out["started_at"] = value_or_null(row.started_at);
+  out["ended_at"] = value_or_null(row.ended_at);
+  out["steps"] = value_or_null(row.step);
+  out["checkpoint_step"] = value_or_null(row.checkpoint_step);
   out["attempt_count"] = row.attempts;
   out["nodes"] = row.nodes;
   out["nodes_min"] = row.nodes_min > 0 ? Document(row.nodes_min) : Document(nullptr);
@@ -144,24 +147,55 @@ Document row_document(const JobRow& row) {
   return out;
 }
 
+Document rows_document(const std::vector<JobRow>& rows) {
+  return list_of(rows, row_document);
+}
+
 Document report_document(const JobRow& row, const JobHistory& history,
                          const std::string& directory) {
   const JobSummary summary = summarize(history.records);
   Document out = row_document(row);
   for (const char* key : {"checkpoint_step", "attempt_count", "nodes", "archived"}) out.erase(key);
-  out["steps"] = or_null(summary.last_step ? summary.last_step : row.step);
+  out["steps"] = value_or_null(summary.last_step ? summary.last_step : row.step);
   out["checkpoint"] = checkpoint_document(summary.checkpoint);
   out["directory"] = directory;
-  out["attempts"] = Document::array();
-  for (const AttemptSummary& attempt : summary.attempts) {
-    out["attempts"].push_back(attempt_document(attempt));
-  }
+  out["attempts"] = list_of(summary.attempts, attempt_document);
   out["program_exit"] = nullptr;
   if (!summary.attempts.empty() && summary.attempts.back().cause) {
     out["program_exit"] = exit_document(*summary.attempts.back().cause);
   }
   out["launch"] = launch_document(launch_profile(history.records, history.links));
   return out;
+}
+
+std::string job_summary(const JobRow& row, const JobHistory& history, const std::string& directory,
+                        const std::vector<Tree>& trees) {
+  Document report = report_document(row, history, directory);
+  report.erase("launch");
+  for (Document& attempt : report["attempts"]) {
+    for (const char* key : {"first_failure", "stall", "spares"}) attempt.erase(key);
+  }
+  Document out{{"version", 1}};
+  out["report"] = std::move(report);
+  out["trees"] = list_of(trees, tree_document);
+  return out.dump(-1, ' ', false, Document::error_handler_t::replace);
+}
+
+Result<std::optional<Document>> kept_report(const FoundJob& found) {
+  const auto kept = found.store->summary_of(found.id());
+  if (!kept) return kept.error();
+  if (!*kept) return std::optional<Document>{};
+  Document summary = Document::parse(**kept, nullptr, false);
+  if (!summary.is_object() || !summary.contains("report")) return std::optional<Document>{};
+  return std::optional(std::move(summary["report"]));
+}
+
+std::string why_no_history(const FoundJob& found) {
+  const auto kept = found.store->summary_of(found.id());
+  if (!kept || !*kept) return "";
+  return "the records of job " + found.row.name +
+         " were removed (journal in retention.yml); `muster status " + found.row.name +
+         " -o json` shows the summary that is left";
 }
 
 }  // namespace muster

@@ -11,25 +11,23 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string_view>
 
 #include "cli/client/start.h"
-#include "cli/terminal/common_options.h"
+#include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/record_codec.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int invalid_job = static_cast<int>(ExitCode::invalid_job);
 
 std::string generated_name() {
   NameBytes random{};
@@ -103,8 +101,7 @@ void forget_directory(const fs::path& directory) {
 }
 
 Submitted refused(const std::string& sentence, int exit_code, const CommonOptions& common) {
-  complain(sentence, common);
-  return Submitted{std::nullopt, {}, exit_code};
+  return Submitted{std::nullopt, {}, complain(sentence, exit_code, common)};
 }
 
 JobSpec named_spec(const CheckedJob& job, const SubmitRequest& request) {
@@ -120,25 +117,16 @@ bool is_job_name(const std::string& name) {
   const std::string_view first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   const auto legal = [&](char c) { return first.find(c) != first.npos || c == '-' || c == '_'; };
   if (name.empty() || name.size() > 255 || first.find(name[0]) == first.npos) return false;
-  for (const char c : name) {
-    if (!legal(c)) return false;
-  }
-  return true;
+  return std::ranges::all_of(name, legal);
 }
 
 // The steps on this machine are done; hand the job over.
 Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job,
                     const CommonOptions& common) {
-  Submit request{spec, *job.target, user_name(), job.text};
-  const auto answer = ask_controller(home, request, common);
-  if (!answer) return refused("cannot submit: " + answer.error().message, internal_error, common);
-  if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return refused(no->message, no->exit_code, common);
-  }
-  const auto* yes = std::get_if<Accepted>(&*answer);
-  if (yes == nullptr) {
-    return refused("the controller gave an unexpected answer", internal_error, common);
-  }
+  const Submit request{spec, *job.target, user_name(), job.text};
+  int exit_code = 0;
+  const auto yes = ask_accepted(home, request, "cannot submit: ", exit_code, common);
+  if (!yes) return Submitted{std::nullopt, {}, exit_code};
   if (!yes->note.empty()) notice(yes->note, common);
   tell_if_output_fails("job " + yes->job.value + " was queued; come back with: muster logs -f " +
                        yes->job.value);
@@ -156,22 +144,18 @@ constexpr std::array<std::string_view, 32> nouns{
     "kite",  "lantern", "maple", "meadow", "nectar", "orbit",  "otter",  "pebble",
     "pine",  "plough",  "raven", "river",  "sail",   "spark",  "summit", "walnut"};
 // Without vowels, so that no word is spelled by accident, and without l and 1, o and 0.
-constexpr std::string_view letters = "bcdfghjkmnpqrstvwxz23456789";
+constexpr std::string_view name_letters = "bcdfghjkmnpqrstvwxz23456789";
 
 }  // namespace
 
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   const auto job = check_job(request.check, common);
-  if (!job) return refused(job.error().message, invalid_job, common);
-  print_findings(job->file.findings, common);
-  if (!job->can_run) {
-    if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
-    return Submitted{std::nullopt, {}, invalid_job};
-  }
+  if (!job) return refused(job.error().message, invalid_file, common);
+  if (!tell_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
     return refused("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
-                   invalid_job, common);
+                   invalid_file, common);
   }
   if (auto ready = prepare_home(home); !ready) {
     return refused(ready.error().message, internal_error, common);
@@ -180,7 +164,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   const auto claimed = claim_directory(home, JobId{spec.name});
   if (!claimed) {
     const bool taken = fs::exists(directory);
-    return refused(claimed.error().message, taken ? invalid_job : internal_error, common);
+    return refused(claimed.error().message, taken ? invalid_file : internal_error, common);
   }
   Submitted submitted{std::nullopt, {}, internal_error};
   if (auto filled = fill_directory(home, spec, *job, common); !filled) {
@@ -197,15 +181,12 @@ std::string job_name_from(const NameBytes& random) {
   name += '_';
   name += nouns[random[1] % nouns.size()];
   name += '_';
-  for (std::size_t i = 0; i < 10; ++i) name += letters[random[i + 2] % letters.size()];
+  for (std::size_t i = 0; i < 10; ++i) name += name_letters[random[i + 2] % name_letters.size()];
   return name;
 }
 
 bool seen_by_nodes(const std::string& path, const ComputeTarget& target) {
-  const bool all_here =
-      std::all_of(target.nodes.begin(), target.nodes.end(),
-                  [](const NodeAddress& node) { return node.transport == TransportKind::local; });
-  if (all_here) return true;
+  if (is_this_host(target)) return true;
   if (target.shared_root.empty()) return false;
   const std::string root =
       target.shared_root.back() == '/' ? target.shared_root : target.shared_root + "/";
@@ -219,10 +200,7 @@ std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget
     if (input.is_literal || input.path_kind != PathKind::local) continue;
     const bool in_place = input.mode != InputMode::download && seen_by_nodes(input.path, target);
     if (in_place || input.mode == InputMode::direct) continue;
-    SnapshotRequest request;
-    request.source = input.path;
-    request.place = "inputs/" + name;
-    request.writable = false;
+    SnapshotRequest request{.source = input.path, .place = "inputs/" + name, .writable = false};
     request.honour_ignore_files = false;
     requests.push_back(std::move(request));
   }
@@ -239,7 +217,7 @@ Result<Staged> stage_sources(const Home& home, const JobSpec& spec, const Comput
     auto snapshot = take_snapshot(request, *store);
     if (!snapshot) return snapshot.error();
     staged.trees.push_back(std::move(snapshot->tree));
-    for (std::string& warning : snapshot->warnings) staged.warnings.push_back(std::move(warning));
+    std::ranges::move(snapshot->warnings, std::back_inserter(staged.warnings));
   }
   return staged;
 }

@@ -31,18 +31,13 @@ struct Submitted {
 // Everything from the file on. Prints findings; one sentence when it is refused.
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common);
 
-// Names for jobs that were given none: `adjective_noun_<10 characters>`. Pure; randomness is an
-// input.
-
+// A name for a job that was given none: `adjective_noun_<10 characters>` of lower-case letters and
+// digits. Pure; randomness is an input.
 using NameBytes = std::array<std::uint8_t, 16>;
-
-// Lower-case letters, digits and underscores.
 std::string job_name_from(const NameBytes& random);
 
 // What a job needs on its nodes and where it comes from on this machine: the code, and inputs that
-// the nodes cannot see by themselves.
-
-// One request for each tree; nothing is read yet.
+// the nodes cannot see by themselves. One request for each tree; nothing is read yet.
 std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget& target);
 
 // Whether every node of the target sees `path` under that name: nodes on this machine do, and all

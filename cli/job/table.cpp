@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/terminal/table.h"
-#include "cli/terminal/terminal.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -17,10 +16,6 @@ std::string run_time(const Store& store, const JobRow& row, Time now) {
   return elapsed_text(row.ended_at.value_or(now) - *row.started_at);
 }
 
-std::string number_text(const std::optional<std::int64_t>& number) {
-  return number ? std::to_string(*number) : "";
-}
-
 // A job that waits has the nodes of its last attempt no more.
 std::size_t nodes_now(const JobRow& row) {
   const bool waits = row.state == "Queued" || row.state == "NotStarted";
@@ -28,13 +23,11 @@ std::size_t nodes_now(const JobRow& row) {
   return static_cast<std::size_t>(std::count(row.nodes.begin(), row.nodes.end(), ',')) + 1;
 }
 
-std::string range(const JobRow& row) {
-  return std::to_string(row.nodes_min) + "-" + std::to_string(row.nodes_max);
-}
-
-std::string now_text(const JobRow& row) {
+// "2-4 nodes, 3 now"
+std::string range(const JobRow& row, const char* unit) {
   const std::size_t nodes = nodes_now(row);
-  return nodes == 0 ? "" : ", " + std::to_string(nodes) + " now";
+  return std::to_string(row.nodes_min) + "-" + std::to_string(row.nodes_max) + unit +
+         (nodes == 0 ? "" : ", " + std::to_string(nodes) + " now");
 }
 
 }  // namespace
@@ -63,14 +56,17 @@ std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
                                      ago_text(row.submitted_at, now),
                                      run_time(store, row, now),
                                      row.attempts == 0 ? "" : std::to_string(row.attempts),
-                                     number_text(row.step),
-                                     row.exit_code ? std::to_string(*row.exit_code) : "",
+                                     number_cell(row.step),
+                                     number_cell(row.exit_code),
                                      row.reason};
     if (with_nodes) line.insert(line.begin() + 3, nodes_cell(row));
     table.add(std::move(line));
   }
-  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  return table.text(width, wants_color(common.color, Stream::out));
+  return table.text(common);
+}
+
+std::string number_cell(const std::optional<std::int64_t>& number) {
+  return number ? std::to_string(*number) : "";
 }
 
 bool is_elastic_row(const JobRow& row) {
@@ -78,11 +74,11 @@ bool is_elastic_row(const JobRow& row) {
 }
 
 std::string node_range_text(const JobRow& row) {
-  return range(row) + " nodes" + now_text(row);
+  return range(row, " nodes");
 }
 
 std::string nodes_cell(const JobRow& row) {
-  if (is_elastic_row(row)) return range(row) + now_text(row);
+  if (is_elastic_row(row)) return range(row, "");
   return row.nodes_max > 0 ? std::to_string(row.nodes_max) : "";
 }
 

@@ -18,7 +18,8 @@ Milliseconds running_time(const JobSummary& job, Time now);
 std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
                            const CommonOptions& common);
 
-// How many nodes a job may have, and has: a fixed number, or between two while it runs. Pure text.
+// Empty where there is none.
+std::string number_cell(const std::optional<std::int64_t>& number);
 
 // It goes on while nodes come and go.
 bool is_elastic_row(const JobRow& row);

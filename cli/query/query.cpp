@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/query/query_functions.h"
-#include "cli/query/query_steps.h"
 
 namespace muster {
 
@@ -163,17 +162,22 @@ class QueryParser {
 
   Query several() {
     expect("[");
-    std::vector<Query> items;
-    do {
-      items.push_back(either());
-    } while (accept(","));
-    expect("]");
+    const std::vector<Query> items = list_up_to("]");
     return [items](const QueryValue& value) {
       if (value.is_null()) return QueryValue();
       QueryValue out = QueryValue::array();
       for (const Query& item : items) out.push_back(item(value));
       return out;
     };
+  }
+
+  std::vector<Query> list_up_to(const char* end) {
+    std::vector<Query> items;
+    do {
+      items.push_back(either());
+    } while (accept(","));
+    expect(end);
+    return items;
   }
 
   Query object() {
@@ -203,12 +207,7 @@ class QueryParser {
       return sorted_by(std::move(list), std::move(key));
     }
     std::vector<Query> arguments;
-    if (!accept(")")) {
-      do {
-        arguments.push_back(either());
-      } while (accept(","));
-      expect(")");
-    }
+    if (!accept(")")) arguments = list_up_to(")");
     const NamedQueryFunction* known = query_function(name);
     if (known == nullptr) return fail("there is no function '" + name + "'");
     if (known->arguments == arguments.size()) return call(known->call, std::move(arguments));

@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "cli/query/query.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -42,14 +43,9 @@ bool is_plain(const std::string& text) {
   const bool letter_first =
       (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
   if (!letter_first) return false;
-  for (const char* word : {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}) {
-    if (text.size() == std::string_view(word).size()) {
-      std::string lower;
-      for (const char c : text) lower += static_cast<char>(c | 0x20);
-      if (lower == word) return false;
-    }
-  }
-  return true;
+  constexpr std::string_view words[] = {"true", "false", "yes", "no", "on",
+                                        "off",  "null",  "y",   "n"};
+  return std::ranges::find(words, lower_case(text)) == std::end(words);
 }
 
 std::string yaml_scalar(const Document& value) {
@@ -99,10 +95,8 @@ std::string tsv_cell(const Document& value) {
 std::string tsv_line(const Document& value) {
   if (!value.is_structured()) return tsv_cell(value) + "\n";
   std::string line;
-  const char* gap = "";
   for (const Document& item : value) {
-    line += gap + tsv_cell(item);
-    gap = "\t";
+    line += (&item == &value.front() ? "" : "\t") + tsv_cell(item);
   }
   return line + "\n";
 }
@@ -165,11 +159,10 @@ std::string text_in_form(const Document& document, OutputFormat form) {
 
 // A query that finds nothing is mostly a key spelled wrong.
 std::string nothing_found(const Document& document, const std::string& query) {
-  std::string keys;
-  const Document& sample = document.is_array() && !document.empty() ? document.front() : document;
-  if (sample.is_object()) {
-    for (const auto& item : sample.items()) keys += (keys.empty() ? "" : ", ") + item.key();
-  }
+  const bool is_list = document.is_array() && !document.empty();
+  const Document& sample = is_list ? document.front() : document;
+  const std::string keys =
+      sample.is_object() ? joined(keys_of(Document::array({sample}))) : std::string();
   return "--query " + quoted_text(query) + " gives nothing" +
          (keys.empty() ? ""
                        : std::string("; the ") +
@@ -178,6 +171,14 @@ std::string nothing_found(const Document& document, const std::string& query) {
 
 }  // namespace
 
+Document value_or_null(const std::string& text) {
+  return text.empty() ? Document(nullptr) : Document(text);
+}
+
+Document value_or_null(const std::optional<Time>& time) {
+  return time ? Document(utc_text(*time)) : Document(nullptr);
+}
+
 bool wants_table(const CommonOptions& common) {
   return common.output == OutputFormat::table && common.query.empty();
 }
@@ -185,8 +186,7 @@ bool wants_table(const CommonOptions& common) {
 Result<std::string> document_text(const Document& document, const CommonOptions& common) {
   if (common.query.empty()) return text_in_form(document, common.output);
   const auto query = parse_query(common.query);
-  if (!query)
-    return Error{"--query " + quoted_text(common.query) + ": " + query.error().message};
+  if (!query) return Error{"--query " + quoted_text(common.query) + ": " + query.error().message};
   const Document part = (*query)(document);
   if (part.is_null()) notice(nothing_found(document, common.query), common);
   return text_in_form(part, common.output);
@@ -198,10 +198,7 @@ std::string document_line(const Document& document) {
 
 int print_document(const Document& document, const CommonOptions& common) {
   const auto text = document_text(document, common);
-  if (!text) {
-    complain(text.error().message, common);
-    return usage_error;
-  }
+  if (!text) return complain(text.error().message, usage_error, common);
   write_all(Stream::out, *text);
   return 0;
 }

@@ -3,14 +3,37 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/terminal/common_options.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
 
 using Document = nlohmann::ordered_json;
+
+// Null for what is not there.
+Document value_or_null(const std::string& text);
+Document value_or_null(const std::optional<Time>& time);  // RFC 3339, UTC
+// An empty one makes null, an id its value.
+template <class T, class Made = Document>
+Made value_or_null(const std::optional<T>& value) {
+  if (!value) return nullptr;
+  if constexpr (requires { value->value; }) {
+    return value->value;
+  } else {
+    return *value;
+  }
+}
+// What `one` makes of each.
+template <class Items, class One, class Made = Document>
+Made list_of(const Items& items, One one) {
+  Made list = Made::array();
+  for (const auto& item : items) list.push_back(one(item));
+  return list;
+}
 
 // Whether the result should be a table for people: `print_document` is for everything else.
 bool wants_table(const CommonOptions& common);

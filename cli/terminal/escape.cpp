@@ -34,6 +34,13 @@ bool turns_direction(std::string_view character) {
          (second == 0x81 && third >= 0xA6 && third <= 0xA9);
 }
 
+// Off the front of a text that is not empty: a byte where it is not UTF-8.
+std::string_view take_character(std::string_view& text) {
+  const std::string_view character = text.substr(0, std::max<std::size_t>(1, utf8_length(text)));
+  text.remove_prefix(character.size());
+  return character;
+}
+
 std::uint32_t code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   switch (character.size()) {
@@ -68,18 +75,16 @@ std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
-    const std::string_view character = text.substr(0, length);
+    const bool is_bad = utf8_length(text) == 0;
+    const std::string_view character = take_character(text);
+    const auto byte = static_cast<unsigned char>(character.front());
     if (byte < 0x20 || byte == 0x7F) {
       out += (byte == '\n' || byte == '\t') ? static_cast<char>(byte) : '?';
-    } else if (utf8_length(text) == 0) {
+    } else if (is_bad) {
       out += replacement;
     } else {
-      const bool obeyed = is_c1(character) || turns_direction(character);
-      out += obeyed ? "?" : std::string(character);
+      out += is_c1(character) || turns_direction(character) ? "?" : character;
     }
-    text.remove_prefix(length);
   }
   return out;
 }
@@ -93,11 +98,7 @@ std::string one_line(std::string_view text) {
 
 int text_width(std::string_view text) {
   int width = 0;
-  while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
-    width += column_count(code_point(text.substr(0, length)));
-    text.remove_prefix(length);
-  }
+  while (!text.empty()) width += column_count(code_point(take_character(text)));
   return width;
 }
 
@@ -107,12 +108,10 @@ std::string shortened(std::string_view text, int width) {
   std::string out;
   int used = 0;
   while (!text.empty()) {
-    const std::size_t length = std::max<std::size_t>(1, utf8_length(text));
-    const int columns = column_count(code_point(text.substr(0, length)));
-    if (used + columns > width - 1) break;
-    out += text.substr(0, length);
-    used += columns;
-    text.remove_prefix(length);
+    const std::string_view character = take_character(text);
+    used += column_count(code_point(character));
+    if (used > width - 1) break;
+    out += character;
   }
   return out + "…";
 }

@@ -9,11 +9,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/regular_file.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -38,8 +36,7 @@ Result<std::string> read_open(int fd, const std::string& path, std::size_t limit
 
 // What a shell passes for `<(command)`: a pipe that has its writer.
 bool is_open_descriptor(const std::string& path) {
-  return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") ||
-         path == "/dev/stdin";
+  return path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/") || path == "/dev/stdin";
 }
 
 }  // namespace
@@ -69,19 +66,17 @@ FileView real_files() {
 int write_new_file(const std::string& path, std::string_view text, const CommonOptions& common) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file && errno == EEXIST) {
-    complain(path + " exists; choose another name, nothing is overwritten", common);
-    return usage_error;
+    return complain(path + " exists; choose another name, nothing is overwritten", usage_error,
+                    common);
   }
   if (!file && errno == ENOENT) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    complain("cannot write " + path + ": there is no folder " + folder +
-                 "; make it first: mkdir -p " + folder,
-             common);
-    return usage_error;
+    return complain("cannot write " + path + ": there is no folder " + folder +
+                        "; make it first: mkdir -p " + folder,
+                    usage_error, common);
   }
   if (file && write_all(file.get(), text)) return 0;
-  complain("cannot write " + path + ": " + std::strerror(errno), common);
-  return static_cast<int>(ExitCode::internal);
+  return complain("cannot write " + path + ": " + std::strerror(errno), internal_error, common);
 }
 
 }  // namespace muster

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cli/terminal/escape.h"
-#include "cli/terminal/terminal.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -122,6 +121,11 @@ Table Table::fitting(int width) const {
 std::string Table::text(int width, bool color) const {
   if (width > 0) return fitting(width).text_of(width, color);
   return text_of(width, color);
+}
+
+std::string Table::text(const CommonOptions& common, Stream stream) const {
+  const int width = is_terminal(stream) ? terminal_width(stream) : 0;
+  return text(width, wants_color(common.color, stream));
 }
 
 std::string Table::text_of(int width, bool color) const {

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/terminal/common_options.h"
+#include "cli/terminal/terminal.h"
+
 namespace muster {
 
 class Table {
@@ -17,6 +20,8 @@ class Table {
   bool empty() const { return rows_.empty(); }
   // Lines that end with "\n". `width` 0: as wide as it needs (not a terminal).
   std::string text(int width, bool color) const;
+  // As wide as that terminal, in colour where that is wanted.
+  std::string text(const CommonOptions& common, Stream stream = Stream::out) const;
 
  private:
   std::vector<int> widths(int width) const;

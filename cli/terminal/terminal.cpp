@@ -26,18 +26,19 @@ int descriptor(Stream stream) {
   return stream == Stream::out ? STDOUT_FILENO : STDERR_FILENO;
 }
 
-bool wait_writable(int fd) {
-  pollfd wanted{fd, POLLOUT, 0};
-  return ::poll(&wanted, 1, -1) >= 0 || errno == EINTR;
+// All zero where it does not say.
+winsize window_of(Stream stream) {
+  winsize size{};
+  return ::ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0 ? size : winsize{};
 }
 
 // Returns when the bytes are to be dropped.
 void give_up_writing(Stream stream, int error) {
   if (error == EPIPE || error == EIO) ::_exit(exit_code_of_signal(SIGPIPE));
   if (stream == Stream::err) return;
-  const std::string text =
-      std::string("muster: cannot write to standard output: ") + std::strerror(error) +
-      (left_behind.empty() ? "" : "; " + left_behind) + "\n";
+  const std::string text = std::string("muster: cannot write to standard output: ") +
+                           std::strerror(error) + (left_behind.empty() ? "" : "; " + left_behind) +
+                           "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(ExitCode::internal));
 }
@@ -64,15 +65,13 @@ bool is_terminal(Stream stream) {
 }
 
 int terminal_width(Stream stream) {
-  winsize size{};
-  if (::ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  return 80;
+  const int columns = window_of(stream).ws_col;
+  return columns > 0 ? columns : 80;
 }
 
 int terminal_height(Stream stream) {
-  winsize size{};
-  if (::ioctl(descriptor(stream), TIOCGWINSZ, &size) == 0 && size.ws_row > 0) return size.ws_row;
-  return 24;
+  const int rows = window_of(stream).ws_row;
+  return rows > 0 ? rows : 24;
 }
 
 bool can_redraw(Stream stream) {
@@ -93,7 +92,8 @@ void write_all(Stream stream, std::string_view bytes) {
     if (written >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
     } else if (errno == EAGAIN) {
-      wait_writable(fd);
+      pollfd wanted{fd, POLLOUT, 0};
+      ::poll(&wanted, 1, -1);
     } else if (errno != EINTR) {
       return give_up_writing(stream, errno);
     }

@@ -1,14 +1,11 @@
 // `muster clean`: what muster does by itself once a day, done now. Nodes clean up after themselves.
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/job/cleaning.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -28,22 +25,19 @@ int tell(const std::vector<Removed>& all, bool dry_run, const CommonOptions& com
     for (const Removed& removed : all) write_all(Stream::out, sentence(removed, dry_run));
     return 0;
   }
-  Document out = Document::array();
-  for (const Removed& removed : all) {
-    out.push_back(
-        Document{{"what", removed.what}, {"count", removed.count}, {"bytes", removed.bytes}});
-  }
-  return print_document(out, common);
+  const auto one = [](const Removed& removed) {
+    return Document{{"what", removed.what}, {"count", removed.count}, {"bytes", removed.bytes}};
+  };
+  return print_document(list_of(all, one), common);
 }
 
 int clean(bool dry_run, const CommonOptions& common) {
   const auto keep = user_retention();
   if (!keep) {
-    return complain("nothing is removed: " + keep.error().message,
-                    static_cast<int>(ExitCode::invalid_job), common);
+    return complain("nothing is removed: " + keep.error().message, invalid_file, common);
   }
-  const auto removed = clean_state_directory(
-      {Home::from_environment(), *keep, wall_clock_now(), dry_run});
+  const auto removed =
+      clean_state_directory({Home::from_environment(), *keep, wall_clock_now(), dry_run});
   if (!removed) return complain("cannot clean: " + removed.error().message, internal_error, common);
   return tell(*removed, dry_run, common);
 }
@@ -51,12 +45,11 @@ int clean(bool dry_run, const CommonOptions& common) {
 }  // namespace
 
 void add_clean(CommandLine& line) {
-  line.verb({"clean", "Remove what no job needs; limits are in ~/.config/muster/retention.yml"},
-            [](Arguments& of) {
-              auto dry_run = std::make_shared<bool>(false);
-              of.flag("-n,--dry-run", *dry_run, "Only say what would be removed");
-              return [dry_run](const CommonOptions& common) { return clean(*dry_run, common); };
-            });
+  line.verb<bool>(
+      {"clean", "Remove what no job needs; limits are in ~/.config/muster/retention.yml"}, clean,
+      [](Arguments& of, bool& dry_run) {
+        of.flag("-n,--dry-run", dry_run, "Only say what would be removed");
+      });
 }
 
 }  // namespace muster

@@ -1,5 +1,4 @@
-#include "cli/verbs/completion.h"
-
+// `muster completion SHELL`.
 #include <map>
 #include <memory>
 
@@ -22,26 +21,20 @@ const char* job_names_of(const VerbShape& verb) {
   return verb.unfinished_jobs ? unfinished_job_names : job_names;
 }
 
-std::vector<std::string> names_of(const VerbShape& shape) {
-  std::vector<std::string> names;
-  for (const VerbShape& verb : shape.verbs) names.push_back(verb.name);
-  return names;
-}
-
-// Verbs that have verbs below them.
-std::vector<std::string> groups_of(const VerbShape& shape) {
+// With `groups` those alone that have verbs below them.
+std::string names_of(const VerbShape& shape, bool groups = false) {
   std::vector<std::string> names;
   for (const VerbShape& verb : shape.verbs) {
-    if (!verb.verbs.empty()) names.push_back(verb.name);
+    if (!groups || !verb.verbs.empty()) names.push_back(verb.name);
   }
-  return names;
+  return joined(names, " ");
 }
 
 // One `case` of the shell function: what may follow the verb.
 std::string bash_case(const std::string& path, const VerbShape& verb) {
   std::string text = "    '" + path + "') opts='" + joined(verb.options, " ") + "'";
   std::string words = joined(verb.words, " ");
-  if (!verb.verbs.empty()) words += (words.empty() ? "" : " ") + joined(names_of(verb), " ");
+  if (!verb.verbs.empty()) words += (words.empty() ? "" : " ") + names_of(verb);
   if (verb.takes_jobs) words += std::string(" $(") + job_names_of(verb) + ")";
   if (verb.takes_nodes) words += std::string(" $(") + node_names + ")";
   if (!words.empty()) text += "; [[ $current == -* ]] || choices=\"" + words + "\"";
@@ -61,31 +54,27 @@ void collect_option_words(const std::string& path, const VerbShape& verb, Places
 std::string bash_option_words(const PlacesByWords& places) {
   std::string text = "  case \"$verb $before\" in\n";
   for (const auto& [words, where] : places) {
-    std::string patterns;
-    for (const std::string& one : where) patterns += (patterns.empty() ? "" : "|") + one;
-    text += "    " + patterns + ") choices='" + words + "'; files='' ;;\n";
+    text += "    " + joined(where, "|") + ") choices='" + words + "'; files='' ;;\n";
   }
   return text + "    *) [[ $current == -* || -z $choices$files ]] && choices=$opts ;;\n  esac\n";
 }
 
 int print_script(const std::string& shell, const VerbShape& shape, const CommonOptions& common) {
-  if (shell == "bash") {
-    write_all(Stream::out, bash_completion(shape));
-  } else if (shell == "zsh") {
-    write_all(Stream::out, zsh_completion(shape));
-  } else if (shell == "fish") {
-    write_all(Stream::out, fish_completion(shape));
-  } else {
-    complain("no completion for '" + shell + "'; there is bash, zsh and fish", common);
-    return 2;
+  const std::map<std::string, std::string (*)(const VerbShape&)> scripts{
+      {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
+  const auto script = scripts.find(shell);
+  if (script == scripts.end()) {
+    return complain("no completion for '" + shell + "'; there is bash, zsh and fish", usage_error,
+                    common);
   }
+  write_all(Stream::out, script->second(shape));
   return 0;
 }
 
 // From the cluster files alone: a key that is pressed starts no controller.
 int print_nodes(const CommonOptions& common) {
   const auto known = find_targets(common);
-  if (!known) return complain(known.error().message, 2, common);
+  if (!known) return complain(known.error().message, usage_error, common);
   std::string text;
   for (const ComputeTarget& target : known->targets) {
     for (const NodeAddress& node : target.nodes) text += node.id.value + "\n";
@@ -113,7 +102,7 @@ std::string bash_completion(const VerbShape& shape) {
          "  local current=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
          "  local verb=\"${COMP_WORDS[1]}\" choices='' opts='' files=''\n"
          "  [[ ' " +
-         joined(groups_of(shape), " ") +
+         names_of(shape, true) +
          " ' == *\" $verb \"* && COMP_CWORD -gt 2 && ${COMP_WORDS[2]} != -* ]] && "
          "verb+=\" ${COMP_WORDS[2]}\"\n"
          "  if [[ COMP_CWORD -eq 1 ]]; then verb=''; fi\n"
@@ -132,15 +121,14 @@ std::string zsh_completion(const VerbShape& shape) {
 }
 
 std::string fish_completion(const VerbShape& shape) {
-  const std::string all = joined(names_of(shape), " ");
   std::string text =
       "# muster completion for fish: write it to ~/.config/fish/completions/muster.fish\n"
       "complete -c muster -f\n"
       "complete -c muster -n '__fish_use_subcommand' -a '" +
-      all + "'\n";
+      names_of(shape) + "'\n";
   for (const VerbShape& verb : shape.verbs) {
-    const std::string seen = "-n '__fish_seen_subcommand_from " + verb.name + "'";
-    const std::string begin = "complete -c muster " + seen;
+    const std::string begin =
+        "complete -c muster -n '__fish_seen_subcommand_from " + verb.name + "'";
     for (const std::string& option : verb.options) {
       const bool is_long = option.starts_with("--");
       text += begin + (is_long ? " -l " + option.substr(2) : " -s " + option.substr(1));
@@ -148,7 +136,7 @@ std::string fish_completion(const VerbShape& shape) {
       if (words != verb.option_words.end()) text += " -xa '" + joined(words->second, " ") + "'";
       text += "\n";
     }
-    if (!verb.verbs.empty()) text += begin + " -a '" + joined(names_of(verb), " ") + "'\n";
+    if (!verb.verbs.empty()) text += begin + " -a '" + names_of(verb) + "'\n";
     if (!verb.words.empty()) text += begin + " -a '" + joined(verb.words, " ") + "'\n";
     if (verb.takes_jobs) text += begin + " -a '(" + job_names_of(verb) + ")'\n";
     if (verb.takes_nodes) text += begin + " -a '(" + node_names + ")'\n";

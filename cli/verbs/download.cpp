@@ -1,13 +1,11 @@
 // `muster download JOB`: outputs, and with --all everything, copied out of the state directory.
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -94,7 +92,6 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
 }  // namespace
 
 int download_job(const DownloadOptions& options, const CommonOptions& common) {
-  constexpr int internal = static_cast<int>(ExitCode::internal);
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
@@ -105,7 +102,7 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   Copied copied;
   for (const fs::path& part : *parts) {
     const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
-    if (!done) return complain(done.error().message, internal, common);
+    if (!done) return complain(done.error().message, internal_error, common);
   }
   if (!wants_table(common)) {
     return print_document(Document{{"name", found->row.name},
@@ -125,15 +122,18 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   return 0;
 }
 
+void declare_download(Arguments& of, DownloadOptions& options) {
+  of.flag("--all", options.all, "Outputs, logs and metrics of every attempt");
+  of.option("--output-name", options.output_name, "Only this output");
+  of.option("-p,--download-path", options.directory, "Into this directory (default: here)");
+}
+
 void add_download(CommandLine& line) {
-  line.verb({"download", "Copy a job's outputs out of the state directory"}, [](Arguments& of) {
-    auto options = std::make_shared<DownloadOptions>();
-    of.argument("JOB", options->job, "Job name, or the beginning of one");
-    of.flag("--all", options->all, "Outputs, logs and metrics of every attempt");
-    of.option("--output-name", options->output_name, "Only this output");
-    of.option("-p,--download-path", options->directory, "Into this directory (default: here)");
-    return [options](const CommonOptions& common) { return download_job(*options, common); };
-  });
+  line.verb<DownloadOptions>({"download", "Copy a job's outputs out of the state directory"},
+                             download_job, [](Arguments& of, DownloadOptions& options) {
+                               of.argument("JOB", options.job, "Job name, or the beginning of one");
+                               declare_download(of, options);
+                             });
 }
 
 }  // namespace muster

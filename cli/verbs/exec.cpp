@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
 
 #include "cli/client/find.h"
 #include "cli/client/start.h"
@@ -17,6 +16,8 @@
 namespace muster {
 
 namespace {
+
+constexpr int not_launched = static_cast<int>(ExitCode::launch);
 
 struct ExecOptions {
   std::string job;
@@ -42,14 +43,11 @@ class ExecSession {
       }
       if (!exit_code_ && wanted[1].revents != 0) pass_input();
     }
-    return exit_code_.value_or(static_cast<int>(ExitCode::internal));
+    return exit_code_.value_or(internal_error);
   }
 
  private:
-  int lost(const Error& error) {
-    complain(error.message, common_);
-    return static_cast<int>(ExitCode::internal);
-  }
+  int lost(const Error& error) const { return complain(error.message, internal_error, common_); }
 
   Status take_messages() {
     auto message = client_.receive(Milliseconds{0});
@@ -70,19 +68,14 @@ class ExecSession {
     } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
       end(*ended);
     } else if (const auto* refused = std::get_if<Refused>(&message)) {
-      complain(refused->message, common_);
-      exit_code_ = refused->exit_code;
+      exit_code_ = complain(refused->message, refused->exit_code, common_);
     }
   }
 
   void end(const ExecEnded& ended) {
-    if (!ended.error.empty()) {
-      complain(ended.error, common_);
-      exit_code_ = static_cast<int>(ExitCode::launch);
-    } else {
-      const ExitStatus& status = ended.status;
-      exit_code_ = status.signal != 0 ? exit_code_of_signal(status.signal) : status.code;
-    }
+    const ExitStatus& status = ended.status;
+    exit_code_ = status.signal != 0 ? exit_code_of_signal(status.signal) : status.code;
+    if (!ended.error.empty()) exit_code_ = complain(ended.error, not_launched, common_);
   }
 
   // A connection that takes no more input still has the command's last words to give.
@@ -116,13 +109,10 @@ int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   if (const std::string why = not_yet(found->row); !why.empty()) {
-    return complain(why, static_cast<int>(ExitCode::launch), common);
+    return complain(why, not_launched, common);
   }
   auto client = ensure_controller(home, common);
-  if (!client) {
-    complain(client.error().message, common);
-    return static_cast<int>(ExitCode::internal);
-  }
+  if (!client) return complain(client.error().message, internal_error, common);
   Exec request{found->id(), std::nullopt, options.command};
   if (options.rank) request.rank = RankId{*options.rank};
   return ExecSession(std::move(*client), common).run(request);
@@ -131,16 +121,14 @@ int exec_beside(const ExecOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_exec(CommandLine& line) {
-  line.verb({"exec", "Run a command beside a rank: muster exec JOB --rank 3 -- nvidia-smi"},
-            [](Arguments& of) {
-              auto options = std::make_shared<ExecOptions>();
-              of.argument("JOB", options->job, "Job name, or the beginning of one");
-              of.offer("JOB", {.words = {}, .unfinished_jobs = true});
-              of.arguments("COMMAND", options->command, "Program and its arguments, after --");
-              of.option("--rank", options->rank, "Beside this rank (default 0)");
-              return
-                  [options](const CommonOptions& common) { return exec_beside(*options, common); };
-            });
+  line.verb<ExecOptions>(
+      {"exec", "Run a command beside a rank: muster exec JOB --rank 3 -- nvidia-smi"}, exec_beside,
+      [](Arguments& of, ExecOptions& options) {
+        of.argument("JOB", options.job, "Job name, or the beginning of one");
+        of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+        of.arguments("COMMAND", options.command, "Program and its arguments, after --");
+        of.option("--rank", options.rank, "Beside this rank (default 0)");
+      });
 }
 
 }  // namespace muster

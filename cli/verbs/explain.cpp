@@ -1,30 +1,70 @@
 // `muster explain JOB`: what happened and why, from the journal.
+#include <unistd.h>
+
 #include <algorithm>
-#include <memory>
+#include <cstdlib>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "cli/client/find.h"
-#include "cli/job/missing_program.h"
-#include "cli/job/summary.h"
+#include "cli/job/report.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/explain.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
-int explain_job(const std::string& typed, bool is_brief, const CommonOptions& common) {
+namespace {
+
+// What bash says of a program that it cannot start, or whose interpreter is missing.
+constexpr std::string_view complaints[] = {
+    ": No such file or directory", ": command not found", ": not found",
+    ": cannot execute: required file not found", ": bad interpreter: No such file or directory"};
+
+// `bash: line 1: /venv/bin/python: No such file or directory`: the word before the complaint.
+std::string program_in(const std::string& line) {
+  for (const std::string_view complaint : complaints) {
+    const std::size_t end = line.find(complaint);
+    if (end == line.npos || end == 0) continue;
+    const std::size_t blank = line.find_last_of(" \t'\"`", end - 1);
+    const std::size_t begin = blank == line.npos ? 0 : blank + 1;
+    if (end > begin) return line.substr(begin, end - begin);
+  }
+  return "";
+}
+
+bool is_relative_path(const std::string& program) {
+  return program.find('/') != program.npos && program.front() != '/';
+}
+
+std::string nodes_text(const std::set<NodeId>& nodes) {
+  constexpr std::size_t most = 4;
+  if (nodes.size() <= most) return joined(nodes);
+  return joined(std::vector(nodes.begin(), std::next(nodes.begin(), most))) + " and " +
+         std::to_string(nodes.size() - most) + " more";
+}
+
+struct ExplainOptions {
+  std::string job;
+  bool brief = false;
+};
+
+int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, typed);
+  const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   auto records = found->store->records_of(found->id());
   auto faults = found->store->faults_during(found->id());
   if (!records || !faults) {
-    complain(records ? faults.error().message : records.error().message, common);
-    return static_cast<int>(ExitCode::internal);
+    const Error& why = records ? faults.error() : records.error();
+    return complain(why.message, internal_error, common);
   }
   if (const std::string why = why_no_history(*found); !why.empty()) {
     return complain(why, no_such_job, common);
@@ -34,29 +74,70 @@ int explain_job(const std::string& typed, bool is_brief, const CommonOptions& co
                    [](const Record& a, const Record& b) { return a.at < b.at; });
   if (wants_table(common)) {
     std::string text;
-    for (const std::string& one : explain_text(*records, is_brief)) text += printable(one) + "\n";
+    for (const std::string& one : explain_text(*records, options.brief))
+      text += printable(one) + "\n";
     const std::string missing = missing_program_text(*records, find_here);
     if (!missing.empty()) text += printable(missing) + "\n";
     write_all(Stream::out, text);
     return 0;
   }
-  Document out = Document::array();
-  for (const ExplainLine& one : explain(*records, is_brief)) {
-    out.push_back(Document{{"at", utc_text(one.at)}, {"text", one.text}});
+  const auto line_document = [](const ExplainLine& one) {
+    return Document{{"at", utc_text(one.at)}, {"text", one.text}};
+  };
+  return print_document(list_of(explain(*records, options.brief), line_document), common);
+}
+
+}  // namespace
+
+std::string find_here(const std::string& program) {
+  if (program.find('/') != program.npos) {
+    const bool absolute = program.front() == '/';
+    return absolute && ::access(program.c_str(), X_OK) == 0 ? program : "";
   }
-  return print_document(out, common);
+  const char* variable = std::getenv("PATH");
+  std::istringstream folders(variable == nullptr ? "" : variable);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string path = folder + '/' + program;
+    if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;
+  }
+  return "";
+}
+
+std::string missing_program_text(const std::vector<Record>& records, const FindHere& find) {
+  std::map<std::string, std::set<NodeId>> missing;
+  bool has_code = false;
+  for (const Record& record : records) {
+    if (const auto* job = record_as<JobSubmitted>(record)) has_code = !job->spec.code.empty();
+    if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();
+    const auto* exited = record_as<RankExited>(record);
+    const bool not_started = exited && (exited->status.code == 127 || exited->status.code == 126);
+    if (!not_started) continue;
+    for (const std::string& line : exited->last_lines) {
+      const std::string program = program_in(line);
+      if (!program.empty()) missing[program].insert(exited->node);
+    }
+  }
+  for (const auto& [program, nodes] : missing) {
+    if (!has_code && is_relative_path(program)) {
+      return program + " is not there on " + nodes_text(nodes) +
+             ": without `code` no file of yours gets there; set `code: .` in the job file";
+    }
+    const std::string here = find(program);
+    if (here.empty()) continue;
+    return program + " is not there on " + nodes_text(nodes) + "; it is here" +
+           (here == program ? "" : " (" + here + ")") +
+           ": put it on a shared folder or into `code`";
+  }
+  return "";
 }
 
 void add_explain(CommandLine& line) {
-  line.verb({"explain", "Say what happened to a job and why"}, [](Arguments& of) {
-    auto job = std::make_shared<std::string>();
-    auto is_brief = std::make_shared<bool>(false);
-    of.argument("JOB", *job, "Job name, or the beginning of one");
-    of.flag("--brief", *is_brief,
-            "A few lines a failure: what broke, how it ended, and from where the job went on");
-    return [job, is_brief](const CommonOptions& common) {
-      return explain_job(*job, *is_brief, common);
-    };
+  const VerbTexts texts{"explain", "Say what happened to a job and why"};
+  line.verb<ExplainOptions>(texts, explain_job, [](Arguments& of, ExplainOptions& options) {
+    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.flag("--brief", options.brief,
+            "A few lines a failure: what broke, how it ended, and from where the job "
+            "went on");
   });
 }
 

@@ -1,7 +1,5 @@
 // `muster health …`: whether this host is fit for jobs, for which no controller is needed, or nodes
 // of the cluster.
-#include <memory>
-
 #include "cli/health/benchmark.h"
 #include "cli/health/checks.h"
 #include "cli/health/cluster/fabric.h"
@@ -35,11 +33,51 @@ constexpr const char* run_footer =
     "  With --slurm 0, or 1 for a node that is to get no job.\n"
     "What is remembered from run to run, such as counters, is stored in\n"
     "$MUSTER_HOME/health-HOST.state.";
+constexpr const char* benchmark_footer =
+    "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
+    "(perftest), gpu-host, gpu-memory, gpu-peer (nvbandwidth), gpu-nccl, gpu-nccl-loop\n"
+    "(all_reduce_perf of nccl-tests), dcgm (dcgmi diag). Where a tool is not installed its\n"
+    "metric is unknown, and the package is named. Without --only those that the profile has\n"
+    "a minimum for; cpu-sdc and dcgm where it names perf.sdc, perf.dcgm in `checks` or\n"
+    "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`; `perf.sdc: {time_min: 60}`:\n"
+    "processors for so long, else 20 s). How long that takes is said beforehand; each is\n"
+    "killed at its limit. A host with ranks, processes on its GPUs or busy processors is\n"
+    "refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
+    "continues to report what failed until it passed three times.\n"
+    "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
+    "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
+    "and profile on each metric is also compared with the median of all: 5 % below it fails, of\n"
+    "disks 20 %.";
+constexpr const char* fabric_footer =
+    "Asks iblinkinfo, ibqueryerrors, sminfo and, with --baseline, ibnetdiscover, of the package\n"
+    "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
+    "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
+    "remembered is stored in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
+    "3 also when no tool answers.";
+constexpr const char* pairs_footer =
+    "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
+    "with the perftest tools where the nodes have it, else over TCP. Who is slow with several\n"
+    "partners is named, with the measurements. One fault takes three rounds of --time for each\n"
+    "rail, whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
+    "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
+    "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this "
+    "host.\n"
+    "A slow link between switches shows as a path between two nodes; health fabric finds bad "
+    "links.\n"
+    "Exit codes:\n"
+    "  0    no pair is slower than the others or than the profile's minimum\n"
+    "  1    a node, rail, path or leaf is named\n"
+    "  3    unknown: a node is not idle, too few take part, or the network is not quiet";
 constexpr const char* root_help =
     "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
 
 bool is_of_cluster(const HealthAsked& asked) {
   return !asked.nodes.empty() || !asked.target.empty();
+}
+
+int of_nodes(const std::string& misfit, const HealthRunOptions& options,
+             const CommonOptions& common) {
+  return misfit.empty() ? run_health_nodes(options, common) : complain(misfit, usage_error, common);
 }
 
 void declare_prometheus_file(Arguments& of, std::string& file) {
@@ -53,219 +91,187 @@ void declare_kept(Arguments& of, HealthKept& options) {
   declare_prometheus_file(of, options.prometheus_file);
 }
 
-Action declare_run(Arguments& of) {
-  auto options = std::make_shared<HealthRunOptions>();
-  of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
-  of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
-  of.option("--timeout", options->timeout, "With nodes: for each of them (default 30s)");
-  of.option("--profile", options->profile,
-            "What a healthy host is: NAME or FILE, default by its GPUs");
-  of.flag("--no-base-profile", options->profile_alone,
+void declare_asked(Arguments& of, HealthAsked& options, const std::string& of_timeout,
+                   const std::string& of_profile) {
+  of.optional_arguments("NODE", options.nodes, "Nodes of the cluster, default this host");
+  of.option("--target", options.target, "All nodes of this compute target, or NODE of it");
+  of.option("--timeout", options.timeout, of_timeout);
+  of.option("--profile", options.profile, of_profile);
+  of.flag("--no-base-profile", options.profile_alone,
           "FILE is whole: it does not go over a shipped one");
-  of.choice("--phase", options->phase, {std::begin(phase_names), std::end(phase_names)},
-            "Which checks, by when they run");
-  of.repeated("--check", options->checks, "Only these, as 'gpu.*' (again for more)");
-  of.flag("--once", options->quick, "One run: what stays open is not read again");
-  of.flag("--idle", options->idle, "No job runs here: what is left of one is a fault");
-  of.flag("--during-job", options->beside_ranks,
-          "A job runs here: only what does not disturb it, whatever the phase");
-  of.folder("--root", options->root, root_help);
-  declare_kept(of, *options);
-  of.flag("--slurm", options->slurm, "Answer Slurm, and drain or undrain this node there");
-  of.choice("--hook", options->hook, {"health", "prolog", "epilog"}, "With --slurm: who calls");
-  of.option("--scontrol", options->scontrol, "With --slurm: the program");
-  return [options](const CommonOptions& common) {
-    if (!is_of_cluster(*options)) return run_health(*options, common);
-    const std::string misfit = misfit_of(*options, common);
-    return misfit.empty() ? run_health_nodes(*options, common)
-                          : complain(misfit, usage_error, common);
-  };
 }
 
-VerbTexts texts_of(const std::string& name, const std::string& summary) {
+void declare_run(Arguments& of, HealthRunOptions& options) {
+  declare_asked(of, options, "With nodes: for each of them (default 30s)",
+                "What a healthy host is: NAME or FILE, default by its GPUs");
+  of.choice("--phase", options.phase, {std::begin(phase_names), std::end(phase_names)},
+            "Which checks, by when they run");
+  of.repeated("--check", options.checks, "Only these, as 'gpu.*' (again for more)");
+  of.flag("--once", options.quick, "One run: what stays open is not read again");
+  of.flag("--idle", options.idle, "No job runs here: what is left of one is a fault");
+  of.flag("--during-job", options.beside_ranks,
+          "A job runs here: only what does not disturb it, whatever the phase");
+  of.folder("--root", options.root, root_help);
+  declare_kept(of, options);
+  of.flag("--slurm", options.slurm, "Answer Slurm, and drain or undrain this node there");
+  of.choice("--hook", options.hook, {"health", "prolog", "epilog"}, "With --slurm: who calls");
+  of.option("--scontrol", options.scontrol, "With --slurm: the program");
+}
+
+int run(const HealthRunOptions& options, const CommonOptions& common) {
+  return is_of_cluster(options) ? of_nodes(misfit_of(options, common), options, common)
+                                : run_health(options, common);
+}
+
+VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer = "") {
   VerbTexts texts{name, summary};
   texts.azure_scope = false;
+  texts.footer = footer;
   return texts;
 }
 
+// Of a verb whose result monitors read too.
+VerbTexts monitored(const std::string& name, const std::string& summary, const char* footer) {
+  VerbTexts texts = texts_of(name, summary, footer);
+  texts.monitor_outputs = true;
+  return texts;
+}
+
+struct ChecksOptions {
+  std::string name;
+  std::string profile;
+};
+
 void add_checks_and_profiles(CommandLine& line) {
-  line.verb_of(health_group, texts_of("checks", "List all checks, and how a profile takes them"),
-               [](Arguments& of) {
-                 auto name = std::make_shared<std::string>();
-                 auto profile = std::make_shared<std::string>();
-                 of.optional_argument("CHECK", *name, "All of this one; or those that fit 'gpu.*'");
-                 of.option("--profile", *profile, "NAME or FILE, default: none");
-                 return [name, profile](const CommonOptions& common) {
-                   return show_checks(*name, *profile, common);
-                 };
-               });
-  line.verb_of(
+  line.verb_of<ChecksOptions>(
+      health_group, texts_of("checks", "List all checks, and how a profile takes them"),
+      [](const ChecksOptions& options, const CommonOptions& common) {
+        return show_checks(options.name, options.profile, common);
+      },
+      [](Arguments& of, ChecksOptions& options) {
+        of.optional_argument("CHECK", options.name, "All of this one; or those that fit 'gpu.*'");
+        of.option("--profile", options.profile, "NAME or FILE, default: none");
+      });
+  line.verb_of<std::string>(
       health_group, texts_of("profiles", "List the profiles that muster brings, or print one"),
-      [](Arguments& of) {
-        auto name = std::make_shared<std::string>();
-        of.optional_argument("NAME", *name, "Print this one, to start a file from");
-        return [name](const CommonOptions& common) { return show_profiles(*name, common); };
+      show_profiles, [](Arguments& of, std::string& name) {
+        of.optional_argument("NAME", name, "Print this one, to start a file from");
       });
 }
+
+struct LearnOptions {
+  HealthLearnOptions learn;
+  std::string root;
+};
 
 void add_learn_and_record(CommandLine& line) {
   VerbTexts learn = texts_of("learn", "Write a profile from this host, which is known to be good");
   learn.own_output_option = true;
-  line.verb_of(health_group, learn, [](Arguments& of) {
-    auto options = std::make_shared<HealthLearnOptions>();
-    auto root = std::make_shared<std::string>();
-    of.option("--name", options->name, "Of the profile, default learned-HOST");
-    of.option("-o,--output", options->file, "Write this file instead of printing");
-    of.folder("--root", *root, root_help);
-    of.flag("--measure", options->measure, "Minimums too: load this idle host for some minutes");
-    of.option("--disk", options->disk, "With --measure: the disk of this DIR too");
-    of.flag("--force", options->force, "With --measure: although the host is not idle");
-    return [options, root](const CommonOptions& common) {
-      return learn_health(own_sources(*root), *options, common);
-    };
-  });
-  VerbTexts record = texts_of("record", "Save what the checks read, to be looked at elsewhere");
-  record.footer =
-      "Sources are recorded as they are, with lines of the kernel's log:\n"
-      "read them before you give them away. Environments, keys and command lines are not among\n"
-      "them.";
-  line.verb_of(health_group, record, [](Arguments& of) {
-    auto options = std::make_shared<HealthRecordOptions>();
-    of.argument("DIR", options->directory, "A new or an empty directory");
-    of.option("--profile", options->profile, "NAME or FILE, default by the GPUs");
-    of.folder("--root", options->root, root_help);
-    return [options](const CommonOptions& common) { return record_health(*options, common); };
-  });
+  line.verb_of<LearnOptions>(
+      health_group, learn,
+      [](const LearnOptions& options, const CommonOptions& common) {
+        return learn_health(own_sources(options.root), options.learn, common);
+      },
+      [](Arguments& of, LearnOptions& options) {
+        of.option("--name", options.learn.name, "Of the profile, default learned-HOST");
+        of.option("-o,--output", options.learn.file, "Write this file instead of printing");
+        of.folder("--root", options.root, root_help);
+        of.flag("--measure", options.learn.measure,
+                "Minimums too: load this idle host for some minutes");
+        of.option("--disk", options.learn.disk, "With --measure: the disk of this DIR too");
+        of.flag("--force", options.learn.force, "With --measure: although the host is not idle");
+      });
+  line.verb_of<HealthRecordOptions>(
+      health_group,
+      texts_of("record", "Save what the checks read, to be looked at elsewhere",
+               "Sources are recorded as they are, with lines of the kernel's log:\n"
+               "read them before you give them away. Environments, keys and command lines are not "
+               "among\n"
+               "them."),
+      record_health, [](Arguments& of, HealthRecordOptions& options) {
+        of.argument("DIR", options.directory, "A new or an empty directory");
+        of.option("--profile", options.profile, "NAME or FILE, default by the GPUs");
+        of.folder("--root", options.root, root_help);
+      });
 }
 
-void add_active(CommandLine& line) {
-  VerbTexts texts =
-      texts_of("benchmark", "Measure how fast this idle host is, or nodes, under load");
-  texts.monitor_outputs = true;
-  texts.footer =
-      "Benchmarks and their tools: cpu, memory, cpu-sdc (stress-ng), disk (fio), ib-loop\n"
-      "(perftest), gpu-host, gpu-memory, gpu-peer (nvbandwidth), gpu-nccl, gpu-nccl-loop\n"
-      "(all_reduce_perf of nccl-tests), dcgm (dcgmi diag). Where a tool is not installed its\n"
-      "metric is unknown, and the package is named. Without --only those that the profile has\n"
-      "a minimum for; cpu-sdc and dcgm where it names perf.sdc, perf.dcgm in `checks` or\n"
-      "`required` (`perf.dcgm: {level: 2}`: as `dcgmi diag -r 2`; `perf.sdc: {time_min: 60}`:\n"
-      "processors for so long, else 20 s). How long that takes is said beforehand; each is\n"
-      "killed at its limit. A host with ranks, processes on its GPUs or busy processors is\n"
-      "refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
-      "continues to report what failed until it passed three times.\n"
-      "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
-      "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
-      "and profile on each metric is also compared with the median of all: 5 % below it fails, of\n"
-      "disks 20 %.";
-  line.verb_of(health_group, texts, [](Arguments& of) {
-    auto options = std::make_shared<HealthActiveOptions>();
-    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, default this host");
-    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
-    of.option("--timeout", options->timeout,
-              "With nodes: for the benchmarks of each, default as long as they may take");
-    of.option("--profile", options->profile,
-              "Whose minimums are to be met: NAME or FILE, default by the GPUs");
-    of.flag("--no-base-profile", options->profile_alone,
-            "FILE is whole: it does not go over a shipped one");
-    of.repeated("--only", options->only,
-                "Only this benchmark, with a minimum or without (repeat for more)");
-    of.option("--burn-minutes", options->burn_minutes,
-              "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
-    of.option("--disk", options->disk, "The disk of this DIR is measured too");
-    of.flag("--force", options->force, "Measure although the host is not idle");
-    of.flag("--gate", options->gate, "As before a job: processors may be busy; remembers nothing");
-    declare_kept(of, *options);
-    return [options](const CommonOptions& common) {
-      if (!is_of_cluster(*options)) return run_health_active(*options, common);
-      const std::string misfit = misfit_of(*options, common);
-      return misfit.empty() ? run_health_nodes(measuring_nodes(*options), common)
-                            : complain(misfit, usage_error, common);
-    };
-  });
+void declare_benchmark(Arguments& of, HealthActiveOptions& options) {
+  declare_asked(of, options,
+                "With nodes: for the benchmarks of each, default as long as they may take",
+                "Whose minimums are to be met: NAME or FILE, default by the GPUs");
+  of.repeated("--only", options.only,
+              "Only this benchmark, with a minimum or without (repeat for more)");
+  of.option("--burn-minutes", options.burn_minutes,
+            "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
+  of.option("--disk", options.disk, "The disk of this DIR is measured too");
+  of.flag("--force", options.force, "Measure although the host is not idle");
+  of.flag("--gate", options.gate, "As before a job: processors may be busy; remembers nothing");
+  declare_kept(of, options);
 }
 
-void add_fabric(CommandLine& line) {
-  VerbTexts texts = texts_of("fabric", "Check the InfiniBand fabric that this host is on");
-  texts.monitor_outputs = true;
-  texts.footer =
-      "Asks iblinkinfo, ibqueryerrors, sminfo and, with --baseline, ibnetdiscover, of the package\n"
-      "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
-      "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
-      "remembered is stored in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
-      "3 also when no tool answers.";
-  line.verb_of(health_group, texts, [](Arguments& of) {
-    auto options = std::make_shared<HealthFabricOptions>();
-    of.option("--profile", options->profile, "Rate and width of hosts' links: NAME or FILE");
-    of.option("--baseline", options->golden, "The fabric when all was well: FILE");
-    of.option("--save-baseline", options->save_golden,
-              "Write what is there now to this FILE, only");
-    of.option("--hca", options->hca, "By which port of this host, as mlx5_0:1");
-    of.repeated("--check", options->checks, "Only these, as fab.links (again for more)");
-    of.option("--deadline", options->deadline, "Of each run of a tool, default 1m");
-    of.flag("--once", options->quick, "One run: what stays open is not read again");
-    declare_kept(of, *options);
-    return [options](const CommonOptions& common) { return run_health_fabric(*options, common); };
-  });
+int benchmark(const HealthActiveOptions& options, const CommonOptions& common) {
+  return is_of_cluster(options)
+             ? of_nodes(misfit_of(options, common), measuring_nodes(options), common)
+             : run_health_active(options, common);
 }
 
-void add_pairs(CommandLine& line) {
-  VerbTexts texts =
-      texts_of("pairs", "Find the node, rail or path that makes a group of nodes slow");
-  texts.monitor_outputs = true;
-  texts.footer =
-      "Idle nodes measure their bandwidth in pairs, all pairs at the same time: over InfiniBand\n"
-      "with the perftest tools where the nodes have it, else over TCP. Who is slow with several\n"
-      "partners is named, with the measurements. One fault takes three rounds of --time for each\n"
-      "rail, whatever the number of nodes. Nodes with a job are refused, and a job that begins\n"
-      "ends the measurement on its nodes, as Ctrl-C does on all. Nothing is drained.\n"
-      "FILE of --topology has lines \"node leaf\"; without it ibnetdiscover is asked, on this "
-      "host.\n"
-      "A slow link between switches shows as a path between two nodes; health fabric finds bad "
-      "links.\n"
-      "Exit codes:\n"
-      "  0    no pair is slower than the others or than the profile's minimum\n"
-      "  1    a node, rail, path or leaf is named\n"
-      "  3    unknown: a node is not idle, too few take part, or the network is not quiet";
-  line.verb_of(health_group, texts, [](Arguments& of) {
-    auto options = std::make_shared<HealthPairsOptions>();
-    of.optional_arguments("NODE", options->nodes, "Nodes of the cluster, as of `muster health`");
-    of.option("--target", options->target, "All nodes of this compute target, or NODE of it");
-    of.option("--profile", options->profile,
-              "Whose minimums and ports are used: NAME or FILE, default the target's");
-    of.option("--time", options->time, "Of a measurement (default 10s)");
-    of.option("--timeout", options->timeout, "Until a node is reached (default 30s)");
-    of.option("--topology", options->leaves, "Which leaf switch each node is below: FILE");
-    of.repeated("--hca", options->hcas,
-                "By which port of this host the fabric is queried, as mlx5_0:1 (repeat for more)");
-    of.flag("--tcp", options->tcp, "Over TCP, although the nodes have InfiniBand");
-    of.ignored_flag("--nccl", "All-reduces over the GPUs of both nodes");
-    of.ignored_flag("--no-nccl", "No all-reduces");
-    of.option("--port", options->port, "The first of the ports that are used (default 18700)");
-    of.flag("--idle-only", options->idle_only, "Leave out nodes that are not idle");
-    of.flag("--force", options->force, "Also measure hosts that are busy without a job");
-    of.flag("--all", options->all, "Show all tests that gave no result");
-    declare_prometheus_file(of, options->prometheus_file);
-    return [options](const CommonOptions& common) { return run_health_pairs(*options, common); };
-  });
+void declare_fabric(Arguments& of, HealthFabricOptions& options) {
+  of.option("--profile", options.profile, "Rate and width of hosts' links: NAME or FILE");
+  of.option("--baseline", options.golden, "The fabric when all was well: FILE");
+  of.option("--save-baseline", options.save_golden, "Write what is there now to this FILE, only");
+  of.option("--hca", options.hca, "By which port of this host, as mlx5_0:1");
+  of.repeated("--check", options.checks, "Only these, as fab.links (again for more)");
+  of.option("--deadline", options.deadline, "Of each run of a tool, default 1m");
+  of.flag("--once", options.quick, "One run: what stays open is not read again");
+  declare_kept(of, options);
+}
+
+void declare_pairs(Arguments& of, HealthPairsOptions& options) {
+  of.optional_arguments("NODE", options.nodes, "Nodes of the cluster, as of `muster health`");
+  of.option("--target", options.target, "All nodes of this compute target, or NODE of it");
+  of.option("--profile", options.profile,
+            "Whose minimums and ports are used: NAME or FILE, default the target's");
+  of.option("--time", options.time, "Of a measurement (default 10s)");
+  of.option("--timeout", options.timeout, "Until a node is reached (default 30s)");
+  of.option("--topology", options.leaves, "Which leaf switch each node is below: FILE");
+  of.repeated("--hca", options.hcas,
+              "By which port of this host the fabric is queried, as mlx5_0:1 (repeat for more)");
+  of.flag("--tcp", options.tcp, "Over TCP, although the nodes have InfiniBand");
+  of.ignored_flag("--nccl", "All-reduces over the GPUs of both nodes");
+  of.ignored_flag("--no-nccl", "No all-reduces");
+  of.option("--port", options.port, "The first of the ports that are used (default 18700)");
+  of.flag("--idle-only", options.idle_only, "Leave out nodes that are not idle");
+  of.flag("--force", options.force, "Also measure hosts that are busy without a job");
+  of.flag("--all", options.all, "Show all tests that gave no result");
+  declare_prometheus_file(of, options.prometheus_file);
 }
 
 }  // namespace
 
 void add_health(CommandLine& line) {
-  VerbTexts own =
-      texts_of(health_group, "Check this host or nodes, and say what keeps jobs from them");
-  own.monitor_outputs = true;
-  own.footer = run_footer;
-  line.verb(own, declare_run);
-  VerbTexts run = texts_of("run", "The same as without a word: check once");
-  run.monitor_outputs = true;
-  run.footer = run_footer;
-  line.verb_of(health_group, run, declare_run);
+  line.verb<HealthRunOptions>(
+      monitored(health_group, "Check this host or nodes, and say what keeps jobs from them",
+                run_footer),
+      run, declare_run);
+  line.verb_of<HealthRunOptions>(
+      health_group, monitored("run", "The same as without a word: check once", run_footer), run,
+      declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
-  add_active(line);
-  add_fabric(line);
-  add_pairs(line);
+  line.verb_of<HealthActiveOptions>(
+      health_group,
+      monitored("benchmark", "Measure how fast this idle host is, or nodes, under load",
+                benchmark_footer),
+      benchmark, declare_benchmark);
+  line.verb_of<HealthFabricOptions>(
+      health_group,
+      monitored("fabric", "Check the InfiniBand fabric that this host is on", fabric_footer),
+      run_health_fabric, declare_fabric);
+  line.verb_of<HealthPairsOptions>(
+      health_group,
+      monitored("pairs", "Find the node, rail or path that makes a group of nodes slow",
+                pairs_footer),
+      run_health_pairs, declare_pairs);
 }
 
 }  // namespace muster

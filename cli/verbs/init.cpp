@@ -1,6 +1,4 @@
 // `muster init TEMPLATE`: a commented job file to start from.
-#include <memory>
-
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
@@ -22,8 +20,7 @@ int list_starters(const CommonOptions& common) {
   for (const Starter& starter : starters()) {
     table.add({std::string(starter.name), std::string(starter.summary)});
   }
-  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
+  write_all(Stream::out, table.text(common));
   return 0;
 }
 
@@ -35,10 +32,9 @@ std::vector<std::string> starter_names() {
 
 int unknown_starter(const std::string& name, const CommonOptions& common) {
   const std::string meant = did_you_mean(name, starter_names());
-  complain("there is no template '" + name + "'; " +
-               (meant.empty() ? "`muster init` lists them" : meant),
-           common);
-  return 2;
+  return complain("there is no template '" + name + "'; " +
+                      (meant.empty() ? "`muster init` lists them" : meant),
+                  usage_error, common);
 }
 
 int init(const InitOptions& options, const CommonOptions& common) {
@@ -59,16 +55,14 @@ int init(const InitOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_init(CommandLine& line) {
-  line.verb({.name = "init",
-             .summary = "Print a commented job file to start from",
-             .own_output_option = true},
-            [](Arguments& of) {
-              auto options = std::make_shared<InitOptions>();
-              of.optional_argument("TEMPLATE", options->name, "Which; without one they are listed");
-              of.offer("TEMPLATE", {starter_names()});
-              of.option("-o,--output", options->file, "Write this file instead of printing");
-              return [options](const CommonOptions& common) { return init(*options, common); };
-            });
+  const VerbTexts texts{.name = "init",
+                        .summary = "Print a commented job file to start from",
+                        .own_output_option = true};
+  line.verb<InitOptions>(texts, init, [](Arguments& of, InitOptions& options) {
+    of.optional_argument("TEMPLATE", options.name, "Which; without one they are listed");
+    of.offer("TEMPLATE", {starter_names()});
+    of.option("-o,--output", options.file, "Write this file instead of printing");
+  });
 }
 
 }  // namespace muster

@@ -1,32 +1,42 @@
 // `muster list`: the newest jobs, filtered. Reads the store; for unfinished jobs a
-// controller is started (unserved.h).
-#include "cli/verbs/list.h"
-
+// controller is started (client/start.h).
 #include <algorithm>
 #include <limits>
-#include <memory>
-
 #include <nlohmann/json.hpp>
 
-#include "cli/client/unserved.h"
+#include "cli/client/start.h"
 #include "cli/job/report.h"
 #include "cli/job/table.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/home.h"
-#include "scheduler/model/exit_code.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
-int list_jobs(const JobFilter& filter, const CommonOptions& common) {
+namespace {
+
+JobFilter filter_of(const ListOptions& options, Time now) {
+  JobFilter filter = options;
+  if (options.max_results) {
+    const std::int64_t limit = std::numeric_limits<int>::max();
+    filter.limit = static_cast<int>(std::min(*options.max_results, limit));
+  }
+  if (options.all_results) filter.limit.reset();
+  if (options.within) filter.since = now - *options.within;
+  // No job has children here: sweeps and pipelines, whose steps they would be, are not run.
+  if (!options.parent.empty()) filter.limit = 0;
+  return filter;
+}
+
+}  // namespace
+
+int list_jobs(const ListOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
-  const auto rows = store ? (*store)->jobs(filter) : store.error();
-  if (!rows) {
-    complain(rows.error().message, common);
-    return static_cast<int>(ExitCode::internal);
-  }
+  const auto rows = store ? (*store)->jobs(filter_of(options, wall_clock_now())) : store.error();
+  if (!rows) return complain(rows.error().message, internal_error, common);
   serve_unfinished(home, **store, *rows, common);
   if (wants_table(common)) {
     if (rows->empty())
@@ -35,27 +45,19 @@ int list_jobs(const JobFilter& filter, const CommonOptions& common) {
       write_all(Stream::out, job_table_text(**store, *rows, common));
     return 0;
   }
-  Document out = Document::array();
-  for (const JobRow& row : *rows) out.push_back(row_document(row));
-  return print_document(out, common);
+  return print_document(rows_document(*rows), common);
 }
 
 void add_list(CommandLine& line) {
-  line.verb({"list", "List jobs, the newest first"}, [](Arguments& of) {
-    auto options = std::make_shared<ListOptions>();
-    declare_list_options(of, *options);
-    return [options](const CommonOptions& common) {
-      return list_jobs(filter_of(*options, wall_clock_now()), common);
-    };
-  });
+  line.verb<ListOptions>({"list", "List jobs, the newest first"}, list_jobs, declare_list);
 }
 
-void declare_list_options(Arguments& of, ListOptions& options) {
+void declare_list(Arguments& of, ListOptions& options) {
   of.option("-r,--max-results", options.max_results, "At most this many (default 50)");
   of.flag("--all-results", options.all_results, "All jobs");
-  of.flag("--archived-only", options.archived_only, "Only archived jobs");
+  of.flag("--archived-only", options.archived, "Only archived jobs");
   of.flag("--include-archived", options.include_archived, "Archived jobs too");
-  of.choice("--status", options.status,
+  of.choice("--status", options.state,
             {"NotStarted", "Queued", "Preparing", "Provisioning", "Starting", "Running",
              "Finalizing", "Completed", "Failed", "Canceled"},
             "Only jobs in this state");
@@ -64,29 +66,8 @@ void declare_list_options(Arguments& of, ListOptions& options) {
   of.option("--experiment", options.experiment, "Only jobs of this experiment");
   of.option("--tag", options.tag, "Only jobs with this tag: key or key=value");
   of.option("--user", options.user, "Only jobs of this user");
-  of.option("--since", options.since, "Only jobs submitted within this time");
+  of.option("--since", options.within, "Only jobs submitted within this time");
   of.option("-p,--parent-job-name", options.parent, "Only the children of this job");
-}
-
-JobFilter filter_of(const ListOptions& options, Time now) {
-  JobFilter filter;
-  if (options.max_results) {
-    const std::int64_t limit = std::numeric_limits<int>::max();
-    filter.limit = static_cast<int>(std::min(*options.max_results, limit));
-  }
-  if (options.all_results) filter.limit.reset();
-  filter.archived = options.archived_only;
-  filter.include_archived = options.include_archived;
-  filter.state = options.status;
-  filter.compute = options.compute;
-  filter.node = options.node;
-  filter.experiment = options.experiment;
-  filter.tag = options.tag;
-  filter.user = options.user;
-  if (options.since) filter.since = now - *options.since;
-  // No job has children here: sweeps and pipelines, whose steps they would be, are not run.
-  if (!options.parent.empty()) filter.limit = 0;
-  return filter;
 }
 
 }  // namespace muster

@@ -1,15 +1,11 @@
 // `muster logs JOB`: what its ranks said, read from the log files; with -f to the end of the job.
 #include <algorithm>
-#include <memory>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/output_merger.h"
-#include "cli/job/log_document.h"
 #include "cli/job/plan.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
@@ -25,9 +21,7 @@ struct Wanted {
 
 const JobSpec* submitted_spec(const std::vector<Record>& records) {
   for (const Record& record : records) {
-    const auto* seen = std::get_if<Observation>(&record.what);
-    const auto* submitted = seen == nullptr ? nullptr : std::get_if<JobSubmitted>(seen);
-    if (submitted != nullptr) return &submitted->spec;
+    if (const auto* submitted = record_as<JobSubmitted>(record)) return &submitted->spec;
   }
   return nullptr;
 }
@@ -133,10 +127,7 @@ int show_logs(const LogsOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   const auto wanted = wanted_logs(options, *found);
-  if (!wanted) {
-    complain(wanted.error().message, common);
-    return no_such_job;
-  }
+  if (!wanted) return complain(wanted.error().message, no_such_job, common);
   if (!options.follow || found->row.ended_at) {
     const int printed = print_logs(home, found->row, *wanted, common);
     return options.follow ? found->row.exit_code.value_or(printed) : printed;
@@ -151,17 +142,20 @@ int show_logs(const LogsOptions& options, const CommonOptions& common) {
   return follow_job(home, request, common).exit_code;
 }
 
+void declare_log_filters(Arguments& of, LogsOptions& options, const std::string& of_attempt) {
+  of.option("--rank", options.rank, "Only this rank");
+  of.option("--node", options.node, "Only the ranks on this node");
+  of.option("--attempt", options.attempt, of_attempt);
+}
+
 void add_logs(CommandLine& line) {
-  line.verb({"logs", "Show what the ranks of a job said"}, [](Arguments& of) {
-    auto options = std::make_shared<LogsOptions>();
-    of.argument("JOB", options->job, "Job name, or the beginning of one");
-    of.flag("-f,--follow", options->follow,
+  const VerbTexts texts{"logs", "Show what the ranks of a job said"};
+  line.verb<LogsOptions>(texts, show_logs, [](Arguments& of, LogsOptions& options) {
+    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.flag("-f,--follow", options.follow,
             "Go on to the end of the job; its exit code is returned");
-    of.option("--rank", options->rank, "Only this rank");
-    of.option("--node", options->node, "Only the ranks on this node");
-    of.option("--attempt", options->attempt, "Only this attempt (they count from 0)");
-    of.option("--tail", options->tail_lines, "Only the last lines of each rank");
-    return [options](const CommonOptions& common) { return show_logs(*options, common); };
+    declare_log_filters(of, options, "Only this attempt (they count from 0)");
+    of.option("--tail", options.tail_lines, "Only the last lines of each rank");
   });
 }
 

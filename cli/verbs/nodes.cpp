@@ -1,12 +1,11 @@
 // `muster nodes`, `drain`, `undrain`: the machines, and keeping new work away from one.
-#include <memory>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
 #include "cli/job/node_table.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/text/duration.h"
@@ -34,10 +33,9 @@ void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions
 }
 
 int rearm(const std::string& target, const CommonOptions& common) {
-  const auto answer = ask_controller(Home::from_environment(), ResetBreaker{target}, common);
-  if (!answer) return complain(answer.error().message, internal_error, common);
-  if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return complain(no->message, no->exit_code, common);
+  int refused = 0;
+  if (!ask_accepted(Home::from_environment(), ResetBreaker{target}, "", refused, common)) {
+    return refused;
   }
   notice("what " + target + " fails from now on counts again", common);
   return 0;
@@ -52,13 +50,13 @@ int show_nodes(const CommonOptions& common) {
   auto known = known_to_controller(Home::from_environment(), common);
   if (!known) return complain(known.error().message, internal_error, common);
   tell_breakers(known->breakers, common);
-  std::vector<NodeLine>* nodes = &known->nodes;
+  std::vector<NodeLine>& nodes = known->nodes;
   const auto targets = find_targets(common);
   if (!targets) return complain(targets.error().message, internal_error, common);
   print_findings(targets->findings, common);
-  std::erase_if(*nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
+  std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
-  for (const NodeLine& node : *nodes) shown.insert(node.node);
+  for (const NodeLine& node : nodes) shown.insert(node.node);
   for (const ComputeTarget& target : targets->targets) {
     for (const NodeAddress& node : target.nodes) {
       if (is_built_in(target) || !shown.insert(node.id.value).second) continue;
@@ -66,19 +64,20 @@ int show_nodes(const CommonOptions& common) {
       line.node = node.id.value;
       line.link = "not connected";
       line.host_name = node.host;
-      nodes->push_back(std::move(line));
+      nodes.push_back(std::move(line));
     }
   }
-  sort_by_name(*nodes);
-  if (!wants_table(common)) return print_document(nodes_document(*nodes), common);
-  if (nodes->empty())
+  sort_by_name(nodes);
+  if (!wants_table(common)) return print_document(nodes_document(nodes), common);
+  if (nodes.empty())
     notice("no nodes yet: no cluster file, and no job has run", common);
   else
-    write_all(Stream::out, node_table_text(*nodes, common));
+    write_all(Stream::out, table_of_nodes(nodes).text(common));
   return 0;
 }
 
 struct DrainOptions {
+  bool drained = false;
   std::string node;
   std::string reason;
   std::optional<Milliseconds> move_after;
@@ -94,15 +93,14 @@ Status check_node_name(const std::string& node, const Home& home, const CommonOp
   for (const ComputeTarget& target : targets->targets) {
     for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
   }
-  for (const std::string& name : names) {
-    if (name == node) return Done{};
-  }
+  if (std::ranges::find(names, node) != names.end()) return Done{};
   const std::string meant = did_you_mean(node, names);
   return Error{"there is no node '" + node + "'; " +
                (meant.empty() ? "`muster nodes` lists them" : meant)};
 }
 
-int set_drain(const DrainOptions& options, bool drained, const CommonOptions& common) {
+int set_drain(const DrainOptions& options, const CommonOptions& common) {
+  const bool drained = options.drained;
   if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
     return complain("--reason: it is empty; say why, for the record", usage_error, common);
   }
@@ -111,45 +109,42 @@ int set_drain(const DrainOptions& options, bool drained, const CommonOptions& co
     return complain(known.error().message, 2, common);
   }
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
-  const auto answer = ask_controller(home, request, common);
-  if (!answer) return complain(answer.error().message, internal_error, common);
-  if (const auto* no = std::get_if<Refused>(&*answer)) {
-    return complain(no->message, no->exit_code, common);
-  }
+  int refused = 0;
+  if (!ask_accepted(home, request, "", refused, common)) return refused;
   notice(options.node + (drained ? " drained" : " resumed"), common);
   if (wants_table(common)) return 0;
-  const Document reason = drained ? Document(options.reason) : Document("");
   return print_document(
-      Document{{"name", options.node}, {"drained", drained}, {"drain_reason", reason}}, common);
+      Document{{"name", options.node}, {"drained", drained}, {"drain_reason", options.reason}},
+      common);
 }
 
 }  // namespace
 
 void add_nodes(CommandLine& line) {
-  line.verb({"nodes", "Show the nodes, their links and who uses them"}, [](Arguments& of) {
-    auto target = std::make_shared<std::string>();
-    of.option("--reset-breaker", *target,
-              "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
-    return [target](const CommonOptions& common) {
-      return target->empty() ? show_nodes(common) : rearm(*target, common);
-    };
-  });
+  line.verb<std::string>(
+      {"nodes", "Show the nodes, their links and who uses them"},
+      [](const std::string& target, const CommonOptions& common) {
+        return target.empty() ? show_nodes(common) : rearm(target, common);
+      },
+      [](Arguments& of, std::string& target) {
+        of.option("--reset-breaker", target,
+                  "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
+      });
 }
 
 void add_drain(CommandLine& line) {
-  line.verb({"drain", "Give a node nothing new; what runs there may go on"}, [](Arguments& of) {
-    auto options = std::make_shared<DrainOptions>();
-    of.argument("NODE", options->node, "Node name");
-    of.option("--reason", options->reason, "Why, for the record");
-    of.require("--reason");
-    of.option("--move-after", options->move_after, "Then move what still runs there (0: now)");
-    return [options](const CommonOptions& common) { return set_drain(*options, true, common); };
-  });
-  line.verb({"undrain", "Resume a drained or cordoned node"}, [](Arguments& of) {
-    auto options = std::make_shared<DrainOptions>();
-    of.argument("NODE", options->node, "Node name");
-    return [options](const CommonOptions& common) { return set_drain(*options, false, common); };
-  });
+  line.verb<DrainOptions>({"drain", "Give a node nothing new; what runs there may go on"},
+                          set_drain, [](Arguments& of, DrainOptions& options) {
+                            options.drained = true;
+                            of.argument("NODE", options.node, "Node name");
+                            of.option("--reason", options.reason, "Why, for the record");
+                            of.require("--reason");
+                            of.option("--move-after", options.move_after,
+                                      "Then move what still runs there (0: now)");
+                          });
+  line.verb<DrainOptions>(
+      {"undrain", "Resume a drained or cordoned node"}, set_drain,
+      [](Arguments& of, DrainOptions& options) { of.argument("NODE", options.node, "Node name"); });
 }
 
 }  // namespace muster

@@ -1,6 +1,4 @@
 // `muster plan FILE`: everything that `run` would do, short of doing it.
-#include <memory>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/job/check.h"
@@ -10,7 +8,6 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
@@ -26,7 +23,7 @@ std::string node_ranks_text(const JobPlan& plan, int node_index) {
   if (plan.spec.distribution.process_per_gpu) return by_gpus;
   std::int64_t first = -1;
   std::int64_t last = -1;
-  for (const PlannedRank& place : plan.ranks) {
+  for (const RankPlace& place : plan.ranks) {
     if (place.node_index != node_index) continue;
     if (first < 0) first = place.rank.value;
     last = place.rank.value;
@@ -68,15 +65,13 @@ std::string heading(const JobPlan& plan) {
 }
 
 void print_plan(const JobPlan& plan, const CommonOptions& common) {
-  const bool color = wants_color(common.color, Stream::out);
-  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
   Table nodes({"NODE RANK", "NODE", "RANKS"});
   for (int i = 0; i < plan.placed; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const std::string name = index < plan.nodes.size() ? plan.nodes[index].value : "";
     nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
   }
-  std::string text = heading(plan) + "\n" + nodes.text(width, color);
+  std::string text = heading(plan) + "\n" + nodes.text(common);
   if (!plan.trees.empty()) {
     Table trees({"STAGED", "FROM", "FILES", "SIZE"});
     for (const PlannedTree& planned : plan.trees) {
@@ -84,7 +79,7 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
                  std::to_string(planned.tree.files),
                  bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
     }
-    text += "\n" + trees.text(width, color);
+    text += "\n" + trees.text(common);
   }
   write_all(Stream::out, text);
 }
@@ -103,23 +98,13 @@ void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
 }  // namespace
 
 int plan_job(const RunOptions& options, const CommonOptions& common) {
-  constexpr int invalid = static_cast<int>(ExitCode::invalid_job);
-  const auto job = check_job({.path = options.file, .sets = options.sets}, common);
-  if (!job) {
-    complain(job.error().message, common);
-    return invalid;
-  }
-  print_findings(job->file.findings, common);
-  if (!job->can_run) {
-    if (const auto why = no_job(job->file.kind); !why.empty()) complain(why, common);
-    return invalid;
-  }
+  const CheckRequest& asked = options.submit.check;
+  const auto job = check_job({.path = asked.path, .sets = asked.sets}, common);
+  if (!job) return complain(job.error().message, invalid_file, common);
+  if (!tell_whether_it_can_run(*job, common)) return invalid_file;
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
   const auto plan = make_plan(job->file.spec, *job->target, unavailable);
-  if (!plan) {
-    complain(plan.error().message, common);
-    return invalid;
-  }
+  if (!plan) return complain(plan.error().message, invalid_file, common);
   tell_unavailable(*plan, unavailable, common);
   for (const PlannedTree& planned : plan->trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
@@ -136,13 +121,12 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
 }
 
 void add_plan(CommandLine& line) {
-  line.verb({"plan", "Show what run would do: target, nodes, ranks, memory, what would be copied"},
-            [](Arguments& of) {
-              auto options = std::make_shared<RunOptions>();
-              of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-              of.settings(options->sets, "Change one key of the file: a.b=value");
-              return [options](const CommonOptions& common) { return plan_job(*options, common); };
-            });
+  line.verb<RunOptions>(
+      {"plan", "Show what run would do: target, nodes, ranks, memory, what would be copied"},
+      plan_job, [](Arguments& of, RunOptions& options) {
+        of.argument("FILE", options.submit.check.path, "Job file (YAML), - for standard input");
+        of.settings(options.submit.check.sets, "Change one key of the file: a.b=value");
+      });
 }
 
 }  // namespace muster

@@ -1,22 +1,234 @@
 // `muster policy show|test`: the restart rules in force, what they say of a log, and what they
 // would have made of the recorded runs. Starts, queues and changes nothing.
-#include <csignal>
-#include <memory>
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "cli/client/find.h"
 #include "cli/client/log_follower.h"
-#include "cli/job/rules_report.h"
-#include "cli/terminal/common_options.h"
-#include "cli/terminal/terminal.h"
+#include "cli/client/targets.h"
+#include "cli/job/check.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/escape.h"
+#include "cli/terminal/files.h"
+#include "cli/terminal/table.h"
 #include "cli/verbs/verbs.h"
+#include "launcher/controller/store/store.h"
+#include "launcher/os/child.h"
 #include "launcher/os/regular_file.h"
+#include "scheduler/explain/rules_replay.h"
+#include "scheduler/model/names.h"
+#include "scheduler/restart/rule_book.h"
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/duration.h"
+#include "templates/cluster/file.h"
 
 namespace muster {
 
 namespace {
+
+// Which restart rules a person means: those of a job file with its site's, of a cluster file, of a
+// recorded job, or of the site alone.
+struct PolicySubject {
+  std::optional<std::vector<RestartRule>> job_rules;  // absent: no job is named
+  std::vector<RestartRule> site_rules;
+};
+
+template <class Enum>
+Document word_or_null(const std::optional<Enum>& value) {
+  return value ? Document(std::string(word(*value))) : Document(nullptr);
+}
+
+Document rule_document(const RuleEntry& entry) {
+  const RestartRule& rule = entry.rule;
+  return Document{{"id", rule.id},
+                  {"origin", std::string(word(entry.origin))},
+                  {"when", condition_text(rule)},
+                  {"class", word_or_null(rule.failure_class)},
+                  {"action", word_or_null(rule.action)},
+                  {"delay_ms", rule.delay ? Document(rule.delay->count()) : Document(nullptr)},
+                  {"mode", rule.enforce ? "enforce" : "log"},
+                  {"cascade", rule.cascade},
+                  {"advice", rule.advice}};
+}
+
+std::string reaction_text(const RestartRule& rule) {
+  std::string text;
+  if (rule.failure_class) text = "class " + std::string(word(*rule.failure_class));
+  if (rule.action) text += (text.empty() ? "" : ": ") + std::string(word(*rule.action));
+  if (rule.delay) text += " after " + duration_text(*rule.delay);
+  return text;
+}
+
+std::string heading_of(const RuleEntry& entry) {
+  const RestartRule& rule = entry.rule;
+  std::string text = "rule " + rule.id + " (" + std::string(word(entry.origin)) + ")";
+  if (!rule.enforce) text += " only logs";
+  text += ": " + reaction_text(rule);
+  return text + (rule.advice.empty() ? "" : ": " + rule.advice);
+}
+
+const RuleHit* deciding(const std::vector<RuleHit>& hits) {
+  const auto found = std::find_if(hits.begin(), hits.end(),
+                                  [](const RuleHit& hit) { return hit.entry->rule.enforce; });
+  return found == hits.end() ? nullptr : &*found;
+}
+
+std::string rule_of(const PolicyStep& step) {
+  const auto& rule = step.cause.rules.rule;
+  return rule ? rule_name(*rule).substr(5) : "";
+}
+
+std::string verdict_of(const PolicyStep& step) {
+  if (step.recorded.empty()) return "undecided";
+  if (step.hypothetical) return "hypothetical";
+  return step.differs ? "differs" : "same";
+}
+
+Result<std::vector<RestartRule>> rules_of_site(const CommonOptions& common) {
+  auto known = find_targets(common);
+  if (!known) return known.error();
+  print_findings(known->findings, common);
+  if (has_errors(known->findings)) return Error{"the cluster files have errors"};
+  return std::move(known->rules);
+}
+
+std::vector<RestartRule> rules_of_cluster(const std::string& path, const std::string& text) {
+  ReadOptions options;
+  options.files = real_files();
+  return read_cluster_file(path, text, options).rules;
+}
+
+// [{order, id, origin, when, class, action, delay_ms, mode, cascade, advice}]
+Document rules_document(const RuleBook& book) {
+  Document out = Document::array();
+  for (const RuleEntry* entry : book.entries()) {
+    Document rule{{"order", out.size() + 1}};
+    rule.update(rule_document(*entry));
+    out.push_back(std::move(rule));
+  }
+  return out;
+}
+
+Table rules_table(const RuleBook& book) {
+  Table table({"RULE", "FROM", "MODE", "THEN", "ADVICE", "WHEN"});
+  for (const RuleEntry* entry : book.entries()) {
+    const RestartRule& rule = entry->rule;
+    table.add({rule.id, std::string(word(entry->origin)), rule.enforce ? "enforce" : "log",
+               reaction_text(rule), rule.advice, condition_text(rule)});
+  }
+  return table;
+}
+
+// {rule: null or a rule, matches: [a rule with line_number and line]}; counted in the evidence.
+Document match_document(const RuleBook& book, const KnownExit& evidence) {
+  const auto hits = book.hits(evidence);
+  const RuleHit* first = deciding(hits);
+  Document out{{"rule", first ? rule_document(*first->entry) : Document(nullptr)}};
+  out["matches"] = list_of(hits, [&](const RuleHit& hit) {
+    Document one = rule_document(*hit.entry);
+    one["line_number"] = hit.line ? Document(*hit.line + 1) : Document(nullptr);
+    one["line"] = hit.line ? Document(evidence.last_lines[*hit.line]) : Document(nullptr);
+    return one;
+  });
+  return out;
+}
+
+std::string match_text(const RuleBook& book, const KnownExit& evidence) {
+  const auto hits = book.hits(evidence);
+  const RuleHit* first = deciding(hits);
+  std::string text = first ? heading_of(*first->entry) + "\n" : "no rule decides: the class does\n";
+  if (first && first->line) text += "  | " + printable(evidence.last_lines[*first->line]) + "\n";
+  for (const RuleHit& hit : hits) {
+    if (&hit != first) text += "holds too: " + heading_of(*hit.entry) + "\n";
+  }
+  return text;
+}
+
+// [{job, attempt, at, failure, rule, class, recorded, proposed, why, differs, hypothetical}]
+Document replay_document(const std::vector<PolicyStep>& steps) {
+  return list_of(steps, [](const PolicyStep& step) {
+    const auto& rule = step.cause.rules.rule;
+    return Document{{"job", step.job.value},
+                    {"attempt", step.attempt.value},
+                    {"at", utc_text(step.at)},
+                    {"failure", step.cause.sentence},
+                    {"rule", rule ? Document(rule->id) : Document(nullptr)},
+                    {"only_logged", step.cause.rules.only_logged},
+                    {"class", std::string(word(step.cause.failure_class))},
+                    {"recorded", step.recorded},
+                    {"proposed", step.proposed},
+                    {"why", step.why},
+                    {"differs", step.differs},
+                    {"hypothetical", step.hypothetical}};
+  });
+}
+
+Table replay_table(const std::vector<PolicyStep>& steps) {
+  Table table({"JOB", "ATTEMPT", "FAILURE", "RULE", "RECORDED", "PROPOSED", ""});
+  for (const PolicyStep& step : steps) {
+    table.add({step.job.value, std::to_string(step.attempt.value), step.cause.sentence,
+               rule_of(step), step.recorded, step.proposed, verdict_of(step)});
+  }
+  return table;
+}
+
+// Whether a person means a file rather than a job.
+bool names_file(const std::string& typed) {
+  std::error_code ignored;
+  return typed.find('/') != typed.npos || typed.ends_with(".yml") || typed.ends_with(".yaml") ||
+         std::filesystem::is_regular_file(typed, ignored);
+}
+
+// `file` empty: the site. Prints the findings of what it reads; an Error when there is one that
+// stops.
+Result<PolicySubject> policy_of_file(const std::string& file, const CommonOptions& common) {
+  if (file.empty()) {
+    auto site = rules_of_site(common);
+    if (!site) return site.error();
+    return PolicySubject{std::nullopt, std::move(*site)};
+  }
+  auto checked = check_job({.path = file, .sets = {}, .for_running = false}, common);
+  if (!checked) return checked.error();
+  print_findings(checked->file.findings, common);
+  if (has_errors(checked->file.findings)) return Error{file + " has errors"};
+  if (checked->file.kind == FileKind::cluster) {
+    return PolicySubject{std::nullopt, rules_of_cluster(file, checked->text)};
+  }
+  if (checked->file.kind != FileKind::command) {
+    return Error{file + " holds no restart rules: expected a command job or a cluster file"};
+  }
+  auto site = rules_of_site(common);
+  if (!site) return site.error();
+  return PolicySubject{checked->file.spec.muster.rules, std::move(*site)};
+}
+
+// As the job was queued.
+Result<PolicySubject> policy_of_job(const Home& home, const std::string& typed) {
+  const auto found = open_job(home, typed);
+  if (!found) return found.error();
+  const auto records = found->store->records_of(found->id());
+  if (!records) return records.error();
+  for (const Record& record : *records) {
+    const auto* submitted = record_as<JobSubmitted>(record);
+    if (!submitted) continue;
+    const MusterSettings& settings = submitted->spec.muster;
+    return PolicySubject{settings.rules, settings.site_rules};
+  }
+  return Error{"the journal does not hold the submission of job " + found->row.name};
+}
+
+// Those rules alone, everything else as a job has it by default.
+MusterSettings settings_of(const PolicySubject& subject) {
+  MusterSettings settings;
+  settings.rules = subject.job_rules.value_or(std::vector<RestartRule>{});
+  settings.site_rules = subject.site_rules;
+  return settings;
+}
+
+// ---- the verbs
 
 struct PolicyTestOptions {
   std::vector<std::string> names;
@@ -25,10 +237,6 @@ struct PolicyTestOptions {
   std::string signal;
   bool replay = false;
 };
-
-int table_width() {
-  return is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-}
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
   const bool of_file = typed.empty() || names_file(typed);
@@ -39,21 +247,11 @@ int show_policy(const std::string& typed, const CommonOptions& common) {
   }
   const RuleBook book(settings_of(*subject));
   if (!wants_table(common)) return print_document(rules_document(book), common);
-  write_all(Stream::out, rules_table(book, table_width(), wants_color(common.color, Stream::out)));
+  write_all(Stream::out, rules_table(book).text(common));
   return 0;
 }
 
 // ---- a log --------------------------------------------------------------------------------------
-
-std::optional<int> signal_number(const std::string& text) {
-  constexpr int last_signal = 64;
-  for (int number = 1; number <= last_signal; ++number) {
-    const std::string name = signal_name(number);
-    const bool named = name.starts_with("SIG") && (text == name || text == name.substr(3));
-    if (named || text == std::to_string(number)) return number;
-  }
-  return std::nullopt;
-}
 
 Result<ExitStatus> status_of(const PolicyTestOptions& options) {
   constexpr std::int64_t last_code = 255;
@@ -142,8 +340,7 @@ int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& ty
   }
   if (!wants_table(common)) return print_document(replay_document(steps), common);
   if (steps.empty()) notice("no attempt of these jobs ended because a rank failed", common);
-  const bool color = wants_color(common.color, Stream::out);
-  if (!steps.empty()) write_all(Stream::out, replay_table(steps, table_width(), color));
+  if (!steps.empty()) write_all(Stream::out, replay_table(steps).text(common));
   return 0;
 }
 
@@ -177,24 +374,21 @@ int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
 
 void add_policy(CommandLine& line) {
   line.group({"policy", "What is done about failures: the restart rules"});
-  line.verb_of("policy", {"show", "Print the rules in force, in the order they are tried"},
-               [](Arguments& of) {
-                 auto name = std::make_shared<std::string>();
-                 of.optional_argument("FILE", *name,
-                                      "Job file, cluster file or job; default: the site");
-                 return [name](const CommonOptions& common) { return show_policy(*name, common); };
-               });
-  line.verb_of(
-      "policy", {"test", "Try rules on a log, or on the recorded runs"}, [](Arguments& of) {
-        auto options = std::make_shared<PolicyTestOptions>();
-        of.several("FILE", options->names,
+  line.verb_of<std::string>(
+      "policy", {"show", "Print the rules in force, in the order they are tried"}, show_policy,
+      [](Arguments& of, std::string& name) {
+        of.optional_argument("FILE", name, "Job file, cluster file or job; default: the site");
+      });
+  line.verb_of<PolicyTestOptions>(
+      "policy", {"test", "Try rules on a log, or on the recorded runs"}, test_policy,
+      [](Arguments& of, PolicyTestOptions& options) {
+        of.several("FILE", options.names,
                    "Job or cluster file whose rules to try; with --replay also jobs");
-        of.option("--log", options->log, "Output of a failed rank: its end counts");
-        of.option("--exit-code", options->exit_code, "How it ended, default 1");
-        of.option("--signal", options->signal, "How it ended: SIGSEGV or 11");
-        of.flag("--replay", options->replay,
+        of.option("--log", options.log, "Output of a failed rank: its end counts");
+        of.option("--exit-code", options.exit_code, "How it ended, default 1");
+        of.option("--signal", options.signal, "How it ended: SIGSEGV or 11");
+        of.flag("--replay", options.replay,
                 "What the rules would have made of recorded jobs, default all");
-        return [options](const CommonOptions& common) { return test_policy(*options, common); };
       });
 }
 

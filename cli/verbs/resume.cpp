@@ -1,6 +1,5 @@
 // `muster resume JOB`: a finished job is queued again and continues from a checkpoint.
 #include <charconv>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,13 +9,11 @@
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
 namespace {
 
-constexpr int wrong_usage = 2;
 constexpr const char* certified = "certified";
 
 struct ResumeOptions {
@@ -46,23 +43,17 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const std::optional<std::int64_t> from_step = step_in(options.from);
   const bool from_certified = options.from == certified;
   if (!options.from.empty() && !from_step && !from_certified) {
-    complain("--from: expected a step or `certified`, got " + options.from, common);
-    return wrong_usage;
+    return complain("--from: expected a step or `certified`, got " + options.from, usage_error,
+                    common);
   }
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
-  const auto answer = ask_controller(home, Resume{found->id(), from_step, from_certified}, common);
-  if (!answer) {
-    complain("cannot resume: " + answer.error().message, common);
-    return static_cast<int>(ExitCode::internal);
-  }
-  if (const auto* no = std::get_if<Refused>(&*answer)) {
-    complain(no->message, common);
-    return no->exit_code;
-  }
-  const auto* yes = std::get_if<Accepted>(&*answer);
-  if (yes != nullptr && !yes->note.empty()) notice(yes->note, common);
+  const Resume request{found->id(), from_step, from_certified};
+  int refused = 0;
+  const auto accepted = ask_accepted(home, request, "cannot resume: ", refused, common);
+  if (!accepted) return refused;
+  if (!accepted->note.empty()) notice(accepted->note, common);
   notice("job " + found->row.name + " is queued again", common);
   if (options.follow) return follow_from_here(home, *found, common);
   return wants_table(common) ? 0 : show_job(found->row.name, common);
@@ -71,16 +62,13 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_resume(CommandLine& line) {
-  line.verb(
-      {"resume", "Queue a finished job again, from its newest checkpoint"}, [](Arguments& of) {
-        auto options = std::make_shared<ResumeOptions>();
-        of.argument("JOB", options->job, "Job name, or the beginning of one");
-        of.option(
-            "--from", options->from,
-            "Go back to this step's checkpoint, or to the newest that is `certified`");
-        of.flag("-f,--follow", options->follow, "Show its output to the end");
-        return [options](const CommonOptions& common) { return resume_job(*options, common); };
-      });
+  const VerbTexts texts{"resume", "Queue a finished job again, from its newest checkpoint"};
+  line.verb<ResumeOptions>(texts, resume_job, [](Arguments& of, ResumeOptions& options) {
+    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.option("--from", options.from,
+              "Go back to this step's checkpoint, or to the newest that is `certified`");
+    of.flag("-f,--follow", options.follow, "Show its output to the end");
+  });
 }
 
 }  // namespace muster

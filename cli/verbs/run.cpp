@@ -1,12 +1,10 @@
 // `muster run FILE`: submit, follow, return what the job returned.
 #include <fstream>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/job/launch_report.h"
-#include "cli/job/missing_program.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"
 #include "cli/job/submission.h"
@@ -19,14 +17,10 @@ namespace muster {
 
 namespace {
 
-bool wants_document(const CommonOptions& common) {
-  return !wants_table(common);
-}
-
 FollowRequest follow_request(const JobId& job, const JobSpec& spec, const CommonOptions& common) {
   FollowRequest request;
   request.job = job;
-  request.ranks_to = wants_document(common) ? Stream::err : Stream::out;
+  request.ranks_to = wants_table(common) ? Stream::out : Stream::err;
   request.several_ranks = rank_count(spec, {}) != 1;
   request.may_cancel = true;
   return request;
@@ -35,15 +29,9 @@ FollowRequest follow_request(const JobId& job, const JobSpec& spec, const Common
 // The report is the result: one object, whatever happened.
 int print_report(const Home& home, const JobId& job, const CommonOptions& common) {
   const auto found = open_job(home, job.value);
-  if (!found) {
-    complain(found.error().message, common);
-    return static_cast<int>(ExitCode::internal);
-  }
+  if (!found) return complain(found.error().message, internal_error, common);
   const auto history = history_of(*found);
-  if (!history) {
-    complain(history.error().message, common);
-    return static_cast<int>(ExitCode::internal);
-  }
+  if (!history) return complain(history.error().message, internal_error, common);
   return print_document(report_document(found->row, *history, home.job(job).string()), common);
 }
 
@@ -52,13 +40,12 @@ int print_launch(const Home& home, const JobId& job, const RunOptions& options,
   if (options.profile.empty()) return 0;
   const auto found = open_job(home, job.value);
   if (found) return tell_launch(*found, options.profile, common);
-  complain(found.error().message, common);
-  return static_cast<int>(ExitCode::internal);
+  return complain(found.error().message, internal_error, common);
 }
 
 // A job that was never queued has a report too, so that a pipeline can rely on one.
 int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptions& common) {
-  if (!wants_document(common)) return exit_code;
+  if (wants_table(common)) return exit_code;
   Document out;
   out["name"] = request.name.empty() ? Document(nullptr) : Document(request.name);
   out["status"] = "NotStarted";
@@ -83,15 +70,6 @@ void say_end(const Home& home, const Ended& ended, const CommonOptions& common) 
   }
 }
 
-SubmitRequest submit_request(const RunOptions& options) {
-  SubmitRequest request;
-  request.check.path = options.file;
-  request.check.sets = options.sets;
-  request.check.accept_unresolved = options.accept_unresolved;
-  request.name = options.name;
-  return request;
-}
-
 // The job has been queued whatever happens here: a file that cannot be written is only told.
 void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptions& common) {
   if (options.save_as.empty()) return;
@@ -105,8 +83,14 @@ void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptio
     complain("cannot write " + options.save_as + "; the job is queued all the same", common);
 }
 
+void declare_submission(Arguments& of, RunOptions& options) {
+  of.argument("FILE", options.submit.check.path, "Job file (YAML), - for standard input");
+  of.settings(options.submit.check.sets, "Change one key of the file: a.b=value (again for more)");
+  of.option("--name", options.submit.name, "Name of the job");
+}
+
 int print_name(const JobId& job, const CommonOptions& common) {
-  if (wants_document(common)) return print_document(Document{{"name", job.value}}, common);
+  if (!wants_table(common)) return print_document(Document{{"name", job.value}}, common);
   write_all(Stream::out, job.value + "\n");
   return 0;
 }
@@ -114,9 +98,8 @@ int print_name(const JobId& job, const CommonOptions& common) {
 }  // namespace
 
 int submit_only(const RunOptions& options, const CommonOptions& common) {
-  const SubmitRequest request = submit_request(options);
-  const Submitted submitted = submit_job(Home::from_environment(), request, common);
-  if (!submitted.job) return print_refusal(request, submitted.exit_code, common);
+  const Submitted submitted = submit_job(Home::from_environment(), options.submit, common);
+  if (!submitted.job) return print_refusal(options.submit, submitted.exit_code, common);
   save_spec(options, submitted.spec, common);
   return print_name(*submitted.job, common);
 }
@@ -124,39 +107,30 @@ int submit_only(const RunOptions& options, const CommonOptions& common) {
 int run_job(const RunOptions& options, const CommonOptions& common) {
   if (options.detach) return submit_only(options, common);
   const Home home = Home::from_environment();
-  const SubmitRequest request = submit_request(options);
-  const Submitted submitted = submit_job(home, request, common);
-  if (!submitted.job) return print_refusal(request, submitted.exit_code, common);
+  const Submitted submitted = submit_job(home, options.submit, common);
+  if (!submitted.job) return print_refusal(options.submit, submitted.exit_code, common);
   save_spec(options, submitted.spec, common);
   notice("job " + submitted.job->value, common);
   const FollowRequest follow = follow_request(*submitted.job, submitted.spec, common);
   const Followed followed = follow_job(home, follow, common);
   if (followed.ended) say_end(home, *followed.ended, common);
   int printed = print_launch(home, *submitted.job, options, common);
-  if (wants_document(common)) printed = print_report(home, *submitted.job, common);
+  if (!wants_table(common)) printed = print_report(home, *submitted.job, common);
   return followed.exit_code != 0 ? followed.exit_code : printed;
 }
 
 void add_run(CommandLine& line) {
-  line.verb({"run", "Submit a job, show its output, return its exit code"}, [](Arguments& of) {
-    auto options = std::make_shared<RunOptions>();
-    of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
-    of.option("--name", options->name, "Name of the job");
-    of.flag("-d,--detach", options->detach, "Only submit, as `muster submit`");
-    add_profile_option(of, options->profile);
-    return [options](const CommonOptions& common) { return run_job(*options, common); };
-  });
+  line.verb<RunOptions>({"run", "Submit a job, show its output, return its exit code"}, run_job,
+                        [](Arguments& of, RunOptions& options) {
+                          declare_submission(of, options);
+                          of.flag("-d,--detach", options.detach, "Only submit, as `muster submit`");
+                          add_profile_option(of, options.profile);
+                        });
 }
 
 void add_submit(CommandLine& line) {
-  line.verb({"submit", "Queue a job and print its name"}, [](Arguments& of) {
-    auto options = std::make_shared<RunOptions>();
-    of.argument("FILE", options->file, "Job file (YAML), - for standard input");
-    of.settings(options->sets, "Change one key of the file: a.b=value (again for more)");
-    of.option("--name", options->name, "Name of the job");
-    return [options](const CommonOptions& common) { return submit_only(*options, common); };
-  });
+  line.verb<RunOptions>({"submit", "Queue a job and print its name"}, submit_only,
+                        declare_submission);
 }
 
 }  // namespace muster

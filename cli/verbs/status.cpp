@@ -1,24 +1,20 @@
 // `muster status [JOB]`: without a job the newest ones and the nodes, with one everything about it.
 // Reads the store; only the nodes' links are asked from a controller, and only if one runs. For
-// unfinished jobs one is started (unserved.h).
+// unfinished jobs one is started (client/start.h).
 #include <poll.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/client/connection.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
-#include "cli/client/unserved.h"
+#include "cli/client/start.h"
 #include "cli/job/launch_report.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"
-#include "cli/job/summary.h"
 #include "cli/job/table.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/progress_line.h"
@@ -56,12 +52,11 @@ Shown show_overview(const CommonOptions& common) {
   if (wants_table(common)) {
     if (rows->empty()) notice("no jobs yet; start one with: muster run FILE", common);
     std::string text = rows->empty() ? "" : job_table_text(**store, *rows, common);
-    if (!nodes.empty()) text += "\n" + node_table_text(nodes, common);
+    if (!nodes.empty()) text += "\n" + table_of_nodes(nodes).text(common);
     return {0, text};
   }
   Document out;
-  out["jobs"] = Document::array();
-  for (const JobRow& row : *rows) out["jobs"].push_back(row_document(row));
+  out["jobs"] = rows_document(*rows);
   out["nodes"] = nodes_document(nodes);
   return {print_document(out, common)};
 }
@@ -130,10 +125,6 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   return text + line("directory", home.job(JobId{row.name}).string());
 }
 
-std::string number(const std::optional<std::int64_t>& value) {
-  return value ? std::to_string(*value) : "";
-}
-
 std::string verdict(const AttemptSummary& attempt) {
   if (attempt.abandoned) return "given up: " + *attempt.abandoned;
   if (!attempt.cause) return "running";
@@ -148,12 +139,11 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
     const std::string ran =
         attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
     table.add({std::to_string(attempt.number.value), joined(attempt.nodes, ","), ran,
-               number(attempt.resumed_from_step), number(attempt.last_step),
+               number_cell(attempt.resumed_from_step), number_cell(attempt.last_step),
                attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
                verdict(attempt)});
   }
-  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
-  return "\n" + table.text(width, wants_color(common.color, Stream::out));
+  return "\n" + table.text(common);
 }
 
 Shown shown_job(const std::string& typed, const CommonOptions& common) {
@@ -180,25 +170,19 @@ Shown shown_status(const std::string& job, const CommonOptions& common) {
   return job.empty() ? show_overview(common) : shown_job(job, common);
 }
 
-int write_shown(const Shown& shown) {
-  write_all(Stream::out, shown.text);
-  return shown.code;
-}
-
-}  // namespace
-
-int show_job(const std::string& typed, const CommonOptions& common) {
-  return write_shown(shown_job(typed, common));
-}
-
-namespace {
+struct StatusOptions {
+  std::string job;
+  bool watch = false;
+  std::string profile;
+};
 
 // Of a job that has been launched, at any later time.
-int show_launch(const std::string& typed, const std::string& profile, const CommonOptions& common) {
-  if (profile.empty()) return 0;
+int show_launch(const StatusOptions& options, const CommonOptions& common) {
+  if (options.profile.empty()) return 0;
   const Home home = Home::from_environment();
-  const auto found = open_job(home, typed);
-  return found ? tell_launch(*found, profile, common) : without_job(home, found.error(), common);
+  const auto found = open_job(home, options.job);
+  return found ? tell_launch(*found, options.profile, common)
+               : without_job(home, found.error(), common);
 }
 
 bool has_ended(const std::string& job) {
@@ -209,8 +193,8 @@ bool has_ended(const std::string& job) {
 // Until the job has ended, or Ctrl-C.
 int watch_status(const std::string& job, const CommonOptions& common) {
   if (!can_redraw(Stream::out) || !wants_table(common)) {
-    return complain("--watch draws tables on a terminal; elsewhere use `muster logs -f`", 2,
-                    common);
+    return complain("--watch draws tables on a terminal; elsewhere use `muster logs -f`",
+                    usage_error, common);
   }
   InterruptWatch interrupts;
   while (true) {
@@ -225,24 +209,30 @@ int watch_status(const std::string& job, const CommonOptions& common) {
   }
 }
 
+int write_shown(const Shown& shown) {
+  write_all(Stream::out, shown.text);
+  return shown.code;
+}
+
+int show_status(const StatusOptions& options, const CommonOptions& common) {
+  const int code = options.watch ? watch_status(options.job, common)
+                                 : write_shown(shown_status(options.job, common));
+  return code != 0 || options.job.empty() ? code : show_launch(options, common);
+}
+
 }  // namespace
 
+int show_job(const std::string& typed, const CommonOptions& common) {
+  return write_shown(shown_job(typed, common));
+}
+
 void add_status(CommandLine& line) {
-  line.verb({"status", "Show the newest jobs and the nodes, or one job in full"},
-            [](Arguments& of) {
-              auto job = std::make_shared<std::string>();
-              auto watch = std::make_shared<bool>();
-              of.optional_argument("JOB", *job, "Job name, or the beginning of one");
-              auto profile = std::make_shared<std::string>();
-              of.flag("-w,--watch", *watch, "Refresh each second, to the end of the job");
-              add_profile_option(of, *profile);
-              return [job, watch, profile](const CommonOptions& common) {
-                const int shown =
-                    *watch ? watch_status(*job, common) : write_shown(shown_status(*job, common));
-                if (shown != 0 || job->empty()) return shown;
-                return show_launch(*job, *profile, common);
-              };
-            });
+  const VerbTexts texts{"status", "Show the newest jobs and the nodes, or one job in full"};
+  line.verb<StatusOptions>(texts, show_status, [](Arguments& of, StatusOptions& options) {
+    of.optional_argument("JOB", options.job, "Job name, or the beginning of one");
+    of.flag("-w,--watch", options.watch, "Refresh each second, to the end of the job");
+    add_profile_option(of, options.profile);
+  });
 }
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 // `muster validate FILE…`: every finding of every file; nothing is queued, started or written.
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/job/check.h"
@@ -9,7 +8,6 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "scheduler/model/exit_code.h"
 #include "templates/cluster/file.h"
 #include "templates/yaml/node.h"
 
@@ -18,27 +16,20 @@ namespace muster {
 namespace {
 
 Document finding_document(const Finding& finding) {
-  Document out;
-  out["severity"] = severity_name(finding.severity);
-  out["file"] = finding.file;
-  out["line"] = finding.line;
-  out["column"] = finding.column;
-  out["key"] = finding.key;
-  out["message"] = finding.message;
-  out["suggestion"] = finding.suggestion;
-  return out;
+  return Document{{"severity", severity_name(finding.severity)},
+                  {"file", finding.file},
+                  {"line", finding.line},
+                  {"column", finding.column},
+                  {"key", finding.key},
+                  {"message", finding.message},
+                  {"suggestion", finding.suggestion}};
 }
 
 Document file_document(const std::string& path, const CheckedJob& job, bool valid) {
-  Document out;
-  out["file"] = path;
-  out["kind"] = file_kind_name(job.file.kind);
-  out["valid"] = valid;
-  out["findings"] = Document::array();
-  for (const Finding& finding : job.file.findings) {
-    out["findings"].push_back(finding_document(finding));
-  }
-  return out;
+  return Document{{"file", path},
+                  {"kind", file_kind_name(job.file.kind)},
+                  {"valid", valid},
+                  {"findings", list_of(job.file.findings, finding_document)}};
 }
 
 // Azure ML knows no `muster` map; the same settings may stand among `properties`, which it takes.
@@ -102,21 +93,18 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
     const std::string verdict = (valid ? ": ok (" : ": not ok (") + contents(path, *job) + ")\n";
     write_all(Stream::out, one_line(path) + verdict);
   }
-  if (!wants_table(common)) {
-    if (const int failed = print_document(documents, common); failed != 0) return failed;
-  }
-  return all_valid ? 0 : static_cast<int>(ExitCode::invalid_job);
+  const int failed = wants_table(common) ? 0 : print_document(documents, common);
+  if (failed != 0) return failed;
+  return all_valid ? 0 : invalid_file;
 }
 
 void add_validate(CommandLine& line) {
-  line.verb(
-      {"validate", "Say everything that is wrong with job and resource files"}, [](Arguments& of) {
-        auto options = std::make_shared<ValidateOptions>();
-        of.arguments("FILE", options->files, "Files (YAML), of any kind");
-        of.settings(options->sets, "Change one key before checking: a.b=value");
-        of.choice("--for", options->dialect, {"azure"}, "Also what Azure ML would refuse");
-        return [options](const CommonOptions& common) { return validate_files(*options, common); };
-      });
+  const VerbTexts texts{"validate", "Say everything that is wrong with job and resource files"};
+  line.verb<ValidateOptions>(texts, validate_files, [](Arguments& of, ValidateOptions& options) {
+    of.arguments("FILE", options.files, "Files (YAML), of any kind");
+    of.settings(options.sets, "Change one key before checking: a.b=value");
+    of.choice("--for", options.dialect, {"azure"}, "Also what Azure ML would refuse");
+  });
 }
 
 }  // namespace muster

@@ -3,19 +3,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/grammar/command_line.h"
+#include "cli/job/submission.h"
 #include "launcher/controller/store/store.h"
+#include "scheduler/model/record.h"
 
 namespace muster {
 
 #define VERB(name) void add_##name(CommandLine& line);
 #include "cli/verbs/verbs.def"
 #undef VERB
-void add_controller(CommandLine& line);  // of main alone: it is the controller itself
 
 // All of the list, in its order.
 inline void add_verbs(CommandLine& line) {
@@ -25,11 +27,8 @@ inline void add_verbs(CommandLine& line) {
 }
 
 struct RunOptions {
-  std::string file;
-  std::vector<std::string> sets;
-  std::string name;
+  SubmitRequest submit;
   bool detach = false;
-  bool accept_unresolved = false;
   std::string save_as;  // the spec as queued, as YAML
   std::string profile;  // see cli/job/launch_report.h
 };
@@ -44,9 +43,24 @@ struct ValidateOptions {
 };
 int validate_files(const ValidateOptions& options, const CommonOptions& common);
 
-int list_jobs(const JobFilter& filter, const CommonOptions& common);
+struct ListOptions : JobFilter {
+  std::optional<std::int64_t> max_results;
+  bool all_results = false;
+  std::optional<Milliseconds> within;
+  std::string parent;
+};
+void declare_list(Arguments& of, ListOptions& options);
+int list_jobs(const ListOptions& options, const CommonOptions& common);
 int show_job(const std::string& typed, const CommonOptions& common);
-int explain_job(const std::string& typed, bool is_brief, const CommonOptions& common);
+
+// Where a program is on this host: its path, or empty. Takes a path or a name to look for in $PATH.
+using FindHere = std::function<std::string(const std::string& program)>;
+std::string find_here(const std::string& program);
+
+// "/venv/bin/python is not there on h01; it is here: put it on a shared folder or into `code`": of a
+// rank of the newest attempt that ended with 127 or 126, by what it said last. Of a relative path in
+// a job without `code`: how it gets there. Empty: nothing of the kind.
+std::string missing_program_text(const std::vector<Record>& records, const FindHere& find);
 
 struct LogsOptions {
   std::string job;
@@ -56,13 +70,16 @@ struct LogsOptions {
   std::optional<std::int64_t> attempt;
   std::optional<std::int64_t> tail_lines;
 };
+void declare_log_filters(Arguments& of, LogsOptions& options, const std::string& of_attempt);
 int show_logs(const LogsOptions& options, const CommonOptions& common);
 
 struct CancelOptions {
   std::string job;
   std::optional<Milliseconds> grace;
+  bool wait = false;  // the default
   bool no_wait = false;
 };
+void declare_cancel(Arguments& of, CancelOptions& options, const std::string& of_wait);
 int cancel_job(const CancelOptions& options, const CommonOptions& common);
 
 struct DownloadOptions {
@@ -71,6 +88,21 @@ struct DownloadOptions {
   std::string output_name;
   std::string directory;
 };
+void declare_download(Arguments& of, DownloadOptions& options);
 int download_job(const DownloadOptions& options, const CommonOptions& common);
+
+// Of a job, finished or not: tags live in the store's derived row, where the controller leaves them
+// alone.
+struct TagUpdate {
+  std::vector<std::string> set;      // `tags.key=value`
+  std::vector<std::string> removed;  // `tags.key`
+};
+// The tags (a JSON object as text) with the update applied.
+Result<std::string> updated_tags(const std::string& tags, const TagUpdate& update);
+
+// Completion for shells, made from the grammar itself so that it cannot fall behind. Pure.
+std::string bash_completion(const VerbShape& shape);
+std::string zsh_completion(const VerbShape& shape);
+std::string fish_completion(const VerbShape& shape);
 
 }  // namespace muster

@@ -1,5 +1,5 @@
 // `muster wait JOB…`: returns when they have all ended, with what they ended with. Reads the store;
-// for unfinished jobs a controller is started where none lives (unserved.h).
+// for unfinished jobs a controller is started where none lives (client/start.h).
 #include <poll.h>
 
 #include <algorithm>
@@ -10,9 +10,8 @@
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/unserved.h"
+#include "cli/client/start.h"
 #include "cli/job/report.h"
-#include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
@@ -69,9 +68,7 @@ Status read_again(Awaited& awaited, const CommonOptions& common) {
 
 int tell_rows(const Awaited& awaited, int code, const CommonOptions& common) {
   if (wants_table(common)) return code;
-  Document out = Document::array();
-  for (const JobRow& row : awaited.rows) out.push_back(row_document(row));
-  const int printed = print_document(out, common);
+  const int printed = print_document(rows_document(awaited.rows), common);
   return code != 0 ? code : printed;
 }
 
@@ -130,12 +127,10 @@ void add_wait(CommandLine& line) {
       "Of several jobs, all are waited for; the exit code is the first that is not 0, in the "
       "order\n"
       "given. 124: the time is over and one has not ended. The jobs do not notice.";
-  line.verb(texts, [](Arguments& of) {
-    auto options = std::make_shared<WaitOptions>();
-    of.arguments("JOB", options->jobs, "Job names, or beginnings of them");
+  line.verb<WaitOptions>(texts, wait_for_jobs, [](Arguments& of, WaitOptions& options) {
+    of.arguments("JOB", options.jobs, "Job names, or beginnings of them");
     of.offer("JOB", {.words = {}, .unfinished_jobs = true});
-    of.option("--timeout", options->timeout, "Wait so long at most (default: to the end)");
-    return [options](const CommonOptions& common) { return wait_for_jobs(*options, common); };
+    of.option("--timeout", options.timeout, "Wait so long at most (default: to the end)");
   });
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace muster {
@@ -27,6 +28,16 @@ std::pair<std::string_view, std::string_view> split_last_component(std::string_v
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+std::vector<std::string> names_in(DIR* directory) {
+  std::vector<std::string> names;
+  for (errno = 0; const dirent* entry = ::readdir(directory); errno = 0) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 Fd open_directory_beneath(const Fd& root, std::string_view path, bool create) {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Fd at(::openat(root.get(), ".", flags));
@@ -46,8 +57,8 @@ Fd open_file_beneath(const Fd& root, std::string_view path, int flags, mode_t mo
   const auto [parent, name] = split_last_component(path);
   const Fd directory = open_directory_beneath(root, parent, false);
   if (!directory) return Fd{};
-  const int fd = ::openat(directory.get(), std::string(name).c_str(),
-                          flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  const int fd =
+      ::openat(directory.get(), std::string(name).c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
   return Fd(fd);
 }
 

@@ -3,11 +3,13 @@
 // or ENOTDIR. Any thread.
 #pragma once
 
+#include <dirent.h>
 #include <sys/types.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "launcher/os/fd.h"
 
@@ -20,11 +22,13 @@ std::string unsafe_path_reason(std::string_view path);
 // "a/b/c" is ("a/b", "c"), "c" is ("", "c").
 std::pair<std::string_view, std::string_view> split_last_component(std::string_view path);
 
+// All names in it but `.` and `..`, sorted; errno: 0, or why there are no more.
+std::vector<std::string> names_in(DIR* directory);
+
 // The directory `path` below `root`, "" for itself; `create` makes missing ones.
 Fd open_directory_beneath(const Fd& root, std::string_view path, bool create);
 
 // The file `path` below `root`; O_NOFOLLOW and O_CLOEXEC are added.
-Fd open_file_beneath(const Fd& root, std::string_view path, int flags,
-                            mode_t mode = 0);
+Fd open_file_beneath(const Fd& root, std::string_view path, int flags, mode_t mode = 0);
 
 }  // namespace muster

@@ -10,14 +10,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <random>
 
-#include "launcher/staging/blob_sweep.h"
+#include "launcher/staging/content_hash.h"
 #include "launcher/staging/hash_cache.h"
 #include "launcher/staging/sparse_write.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -113,8 +113,6 @@ Result<StoredBlob> copy_and_hash(const Fd& source, const fs::path& name, Fd& tar
   });
 }
 
-namespace fs = std::filesystem;
-
 // Free bytes of the file system that holds `path` or, where that does not exist, its nearest
 // parent.
 std::string free_space_near(fs::path path) {
@@ -140,6 +138,53 @@ std::string reason(const fs::path& path, int error_number) {
   }
 }
 
+constexpr const char* swept_prefix = "swept-";
+
+fs::path taken_out(const fs::path& root, const std::string& hash) {
+  return root / "tmp" / (swept_prefix + hash);
+}
+
+// Where somebody has stored it again meanwhile that one stays, with the mark of its use.
+void put_back(const fs::path& out, const fs::path& place) {
+  if (::link(out.c_str(), place.c_str()) == 0 || errno == EEXIST) ::unlink(out.c_str());
+}
+
+void put_back_swept(const fs::path& root) {
+  std::error_code code;
+  for (fs::directory_iterator it(root / "tmp", code), end; !code && it != end; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    const std::string hash =
+        name.starts_with(swept_prefix) ? name.substr(std::string(swept_prefix).size()) : "";
+    if (is_content_hash(hash)) put_back(it->path(), blob_path(root, hash));
+  }
+}
+
+bool is_unused(const fs::path& path, std::time_t since, struct stat& facts) {
+  return ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 1 &&
+         facts.st_atim.tv_sec < since;
+}
+
+// A rename leaves the mark of the latest use as it is.
+bool remove_blob(const fs::path& root, const std::string& hash, std::time_t since) {
+  const fs::path out = taken_out(root, hash);
+  if (::rename(blob_path(root, hash).c_str(), out.c_str()) != 0) return false;
+  struct stat facts {};
+  if (is_unused(out, since, facts)) return ::unlink(out.c_str()) == 0;
+  put_back(out, blob_path(root, hash));
+  return false;
+}
+
+void sweep_one(const fs::path& root, const BlobSweep& sweep, const std::string& hash,
+               Removed& removed) {
+  struct stat facts {};
+  if (!is_content_hash(hash) || !is_unused(blob_path(root, hash), sweep.unused_since, facts))
+    return;
+  if (sweep.is_needed(hash)) return;
+  if (!sweep.dry_run && !remove_blob(root, hash, sweep.unused_since)) return;
+  removed.count += 1;
+  removed.bytes += facts.st_size;
+}
+
 }  // namespace
 
 BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, Fd file)
@@ -148,16 +193,8 @@ BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, Fd f
       temporary_(std::move(temporary)),
       file_(std::move(file)) {}
 
-BlobWriter::BlobWriter(BlobWriter&& other) noexcept
-    : root_(std::move(other.root_)),
-      expected_hash_(std::move(other.expected_hash_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      file_(std::move(other.file_)),
-      hash_(std::move(other.hash_)),
-      size_bytes_(other.size_bytes_) {}
-
 BlobWriter::~BlobWriter() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (file_) ::unlink(temporary_.c_str());
 }
 
 Status BlobWriter::append(std::int64_t offset, std::string_view bytes) {
@@ -176,12 +213,12 @@ Status BlobWriter::append(std::int64_t offset, std::string_view bytes) {
 Status BlobWriter::finish() {
   const std::string hash = hash_.finish();
   if (hash != expected_hash_) {
-    return Error{"blob " + expected_hash_ + " arrived damaged: its " +
-                 std::to_string(size_bytes_) + " bytes have the hash " + hash};
+    return Error{"blob " + expected_hash_ + " arrived damaged: its " + std::to_string(size_bytes_) +
+                 " bytes have the hash " + hash};
   }
   if (!end_sparse(file_.get())) return stage_error("write", blob_path(root_, hash), errno);
   Status settled = settle(root_, hash, temporary_, file_);
-  if (settled) temporary_.clear();
+  if (settled) file_.reset();
   return settled;
 }
 
@@ -196,21 +233,16 @@ Result<BlobStore> BlobStore::open(fs::path root) {
   return BlobStore(std::move(root));
 }
 
-fs::path BlobStore::path_of(const std::string& hash) const { return blob_path(root_, hash); }
+fs::path BlobStore::path_of(const std::string& hash) const {
+  return blob_path(root_, hash);
+}
 
 bool BlobStore::contains(const std::string& hash, std::int64_t size_bytes) const {
   struct stat facts {};
   if (!is_content_hash(hash)) return false;
   const fs::path path = path_of(hash);
-  return ::lstat(path.c_str(), &facts) == 0 && facts.st_size == size_bytes &&
-         is_untouched(facts) && mark_used(path, facts);
-}
-
-Result<StoredBlob> BlobStore::put_file(const fs::path& source) const {
-  // O_NONBLOCK: a pipe that took the file's place must not hold us up.
-  const Fd file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return stage_error("read", source, errno);
-  return put_open_file(file, source);
+  return ::lstat(path.c_str(), &facts) == 0 && facts.st_size == size_bytes && is_untouched(facts) &&
+         mark_used(path, facts);
 }
 
 Result<StoredBlob> BlobStore::put_open_file(const Fd& source, const fs::path& name) const {
@@ -291,14 +323,8 @@ Error stage_error(std::string_view attempt, const fs::path& path, int error_numb
 }
 
 std::string readable_bytes(std::int64_t bytes) {
-  static constexpr std::array units{"KiB", "MiB", "GiB", "TiB"};
-  if (bytes < 1024) return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %s", value, units[unit]);
-  return text.data();
+  if (bytes >= 1024) return bytes_text(static_cast<std::uint64_t>(bytes));
+  return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
 }
 
 }  // namespace muster

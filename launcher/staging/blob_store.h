@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,6 +21,7 @@
 #include "launcher/staging/content_hash.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
+#include "scheduler/model/retention.h"
 
 namespace muster {
 
@@ -31,14 +34,12 @@ struct StoredBlob {
 class BlobWriter {
  public:
   ~BlobWriter();
-  BlobWriter(BlobWriter&&) noexcept;
-  BlobWriter& operator=(BlobWriter&&) = delete;
+  BlobWriter(BlobWriter&&) noexcept = default;
 
   // Pieces come in order: `offset` must be the number of bytes so far.
   Status append(std::int64_t offset, std::string_view bytes);
   // Puts the blob into the store if its bytes have the promised hash; discards it otherwise.
   Status finish();
-  std::int64_t size_bytes() const { return size_bytes_; }
 
  private:
   friend class BlobStore;
@@ -47,8 +48,8 @@ class BlobWriter {
 
   std::filesystem::path root_;
   std::string expected_hash_;
-  std::filesystem::path temporary_;  // empty: nothing to discard
-  Fd file_;
+  std::filesystem::path temporary_;
+  Fd file_;  // closed: nothing to discard
   ContentHash hash_;
   std::int64_t size_bytes_ = 0;
 };
@@ -63,12 +64,9 @@ class BlobStore {
   // There, whole and untouched, with this size; from here on it counts as used.
   bool contains(const std::string& hash, std::int64_t size_bytes) const;
 
-  // Copies the file's bytes (a reflink where the file system can). What is stored is what was
-  // hashed, even when somebody writes to the file meanwhile.
-  Result<StoredBlob> put_file(const std::filesystem::path& source) const;
-  // The same for a file that is open already; `name` is for sentences.
-  Result<StoredBlob> put_open_file(const Fd& source,
-                                   const std::filesystem::path& name) const;
+  // Copies the bytes of an open file (a reflink where the file system can). What is stored is what
+  // was hashed, even when somebody writes to the file meanwhile. `name` is for sentences.
+  Result<StoredBlob> put_open_file(const Fd& source, const std::filesystem::path& name) const;
   Result<StoredBlob> put_bytes(std::string_view bytes) const;
   Result<BlobWriter> writer(const std::string& hash) const;
 
@@ -85,7 +83,6 @@ class BlobStore {
 // The node's side of BlobData: pieces of many blobs, in order within a blob, into a BlobStore. A
 // blob that begins again at offset 0 (after a reconnection) is started afresh; one that is in the
 // store already is ignored. Owned by the agent's staging; one thread.
-
 class BlobReceiver {
  public:
   explicit BlobReceiver(const BlobStore& store) : store_(store) {}
@@ -100,13 +97,23 @@ class BlobReceiver {
   std::map<std::string, BlobWriter> writers_;
 };
 
-// The sentence for a failed call on a file. Used by every part of staging; any thread. Knows
-// nothing of trees or blobs.
-
+// The sentence for a failed call on a file, any thread:
 // "cannot <attempt> '<path>': <why>", and for a full file system how much is free and what to do.
 Error stage_error(std::string_view attempt, const std::filesystem::path& path, int error_number);
 
 // "3.2 GiB", "17 bytes": for sentences.
 std::string readable_bytes(std::int64_t bytes);
+
+// Removes blobs that nobody needs. Others may use the store meanwhile: whoever asks for a blob
+// marks it as used (BlobStore::contains), and one that was marked since it was looked at is put
+// back. One that a killed sweep had taken out is put back by the next who opens the store.
+struct BlobSweep {
+  std::function<bool(const std::string& hash)> is_needed;
+  std::time_t unused_since = 0;  // one that was used later stays
+  bool dry_run = false;
+};
+
+// Blobs that a job's input on this machine is linked to stay too.
+Result<Removed> sweep_blobs(const std::filesystem::path& root, const BlobSweep& sweep);
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "launcher/staging/collect.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,8 +27,10 @@ class Sentences {
  public:
   explicit Sentences(std::vector<std::string>& list) : list_(list) {}
   void add(std::string sentence) {
-    if (list_.size() < problems_limit) list_.push_back(std::move(sentence));
-    else ++further_;
+    if (list_.size() < problems_limit)
+      list_.push_back(std::move(sentence));
+    else
+      ++further_;
   }
   void finish() {
     if (further_ != 0) list_.push_back("and " + std::to_string(further_) + " more such problems");
@@ -62,16 +63,6 @@ class Listing {
   Sentences& left_out_;
 };
 
-std::vector<std::string> sorted_names(DIR* directory) {
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void Listing::directory(const std::string& path) {
   // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
   if (path.size() >= PATH_MAX) {
@@ -84,12 +75,12 @@ void Listing::directory(const std::string& path) {
   if (!opened) return failed(path);
   struct stat facts {};
   if (::fstat(opened.get(), &facts) != 0) return failed(path);
-  entries_.push_back({TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0,
-                      {}, {}});
+  entries_.push_back(
+      {TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0, {}, {}});
   {
     const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.get())), ::closedir);
     if (!list) return failed(path);
-    names = sorted_names(list.get());
+    names = names_in(list.get());
   }
   std::vector<std::string> below;
   for (const std::string& name : names) {
@@ -115,15 +106,19 @@ void Listing::entry(const Fd& parent, const std::string& path, const std::string
   if (!S_ISREG(facts.st_mode)) {
     return left_out_.add("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
   }
-  entries_.push_back({TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777,
-                      facts.st_size, {}, {}});
+  entries_.push_back(
+      {TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777, facts.st_size, {}, {}});
 }
 
 void Listing::link(const Fd& parent, const std::string& path, const std::string& last) {
   std::array<char, PATH_MAX> target{};
   const ssize_t length = ::readlinkat(parent.get(), last.c_str(), target.data(), target.size());
   if (length < 0) return failed(path);
-  entries_.push_back({TreeEntry::Kind::link, path, 0777, 0, {},
+  entries_.push_back({TreeEntry::Kind::link,
+                      path,
+                      0777,
+                      0,
+                      {},
                       std::string(target.data(), static_cast<std::size_t>(length))});
 }
 

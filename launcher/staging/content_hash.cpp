@@ -9,16 +9,10 @@
 
 namespace muster {
 
-void ContentHash::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
-
-ContentHash::ContentHash() : context_(EVP_MD_CTX_new()) {
+ContentHash::ContentHash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
   check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
         "SHA-256 is not available");
 }
-
-ContentHash::~ContentHash() = default;
-ContentHash::ContentHash(ContentHash&&) noexcept = default;
-ContentHash& ContentHash::operator=(ContentHash&&) noexcept = default;
 
 void ContentHash::add(std::string_view bytes) {
   check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1, "SHA-256 failed");

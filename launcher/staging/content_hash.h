@@ -13,19 +13,13 @@ namespace muster {
 class ContentHash {
  public:
   ContentHash();
-  ~ContentHash();
-  ContentHash(ContentHash&&) noexcept;
-  ContentHash& operator=(ContentHash&&) noexcept;
 
   void add(std::string_view bytes);
   // The digest of everything added; the object is used up.
   std::string finish();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
 
 std::string content_hash_of(std::string_view bytes);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <utility>
 
 #include "launcher/os/read_file.h"
@@ -45,18 +44,9 @@ bool link_stays_inside(std::string_view path, const fs::path& target) {
 }
 
 std::string identity(const TreeEntry& entry, const std::string& hash) {
-  switch (entry.entry_kind) {
-    case TreeEntry::Kind::directory:
-      return "directory";
-    case TreeEntry::Kind::link:
-      return "link to " + entry.target;
-    case TreeEntry::Kind::file:
-      break;
-  }
-  return "file " + hash;
+  if (entry.entry_kind == TreeEntry::Kind::directory) return "directory";
+  return entry.entry_kind == TreeEntry::Kind::link ? "link to " + entry.target : "file " + hash;
 }
-
-namespace fs = std::filesystem;
 
 constexpr int settled_files_version = 1;
 
@@ -69,19 +59,8 @@ FileSink::FileSink(fs::path root, std::vector<std::string> folders, Fd root_file
       root_file_(std::move(root_file)),
       settled_(std::move(earlier)) {}
 
-FileSink::FileSink(FileSink&& other) noexcept
-    : root_(std::exchange(other.root_, {})),
-      folders_(std::move(other.folders_)),
-      root_file_(std::move(other.root_file_)),
-      arriving_(std::move(other.arriving_)),
-      arrived_(std::move(other.arrived_)),
-      settled_(std::move(other.settled_)),
-      directory_names_(std::move(other.directory_names_)),
-      gathered_count_(other.gathered_count_),
-      problems_(std::move(other.problems_)) {}
-
 FileSink::~FileSink() {
-  if (!root_.empty()) (void)remove_tree(incoming());
+  if (root_file_) (void)remove_tree(incoming());
 }
 
 Result<FileSink> FileSink::open(fs::path job_directory, std::vector<std::string> folders,
@@ -168,9 +147,9 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
 // ---- settling
 
 // One file that cannot be put in place does not keep the others away.
-Status FileSink::settle_all(int node_index) {
+Status FileSink::settle_all(int node_index, const std::map<std::string, Arrived>& entries) {
   Status result = Done{};
-  for (const auto& [path, arrived] : arrived_[node_index]) {
+  for (const auto& [path, arrived] : entries) {
     Status settled = settle(node_index, arrived);
     if (!settled && result) result = settled;
   }
@@ -178,7 +157,7 @@ Status FileSink::settle_all(int node_index) {
 }
 
 Status FileSink::finish_node(int node_index) {
-  const Status settled = settle_all(node_index);
+  const Status settled = settle_all(node_index, arrived_[node_index]);
   arrived_.erase(node_index);
   arriving_.erase(node_index);
   return settled;
@@ -187,7 +166,7 @@ Status FileSink::finish_node(int node_index) {
 Status FileSink::finish() {
   Status result = Done{};
   for (const auto& [node_index, entries] : arrived_) {
-    Status settled = settle_all(node_index);
+    Status settled = settle_all(node_index, entries);
     if (!settled && result) result = settled;
   }
   arrived_.clear();
@@ -304,21 +283,13 @@ Status save_settled(const fs::path& file, const SettledFiles& settled) {
 Result<SettledFiles> load_settled(const fs::path& file) {
   std::error_code absent;
   if (!fs::exists(file, absent)) return SettledFiles{};
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return stage_error("read", file, errno);
-  try {
-    const Json json = Json::parse(in);
-    if (json.at("version").get<int>() > settled_files_version) {
-      return Error{"'" + file.string() + "' was written by a newer muster"};
-    }
-    SettledFiles settled;
+  SettledFiles settled;
+  const Status read = read_versioned(file, settled_files_version, [&](const Json& json) {
     for (const auto& [path, content] : json.at("files").items()) {
       settled[unescaped(path)] = unescaped(content.get<std::string>());
     }
-    return settled;
-  } catch (const std::exception& failure) {
-    return Error{"'" + file.string() + "' cannot be read: " + failure.what()};
-  }
+  });
+  return read ? Result(std::move(settled)) : read.error();
 }
 
 }  // namespace muster

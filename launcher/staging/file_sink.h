@@ -6,8 +6,7 @@
 // under one name the lowest node's keeps it and the others become `<file>.node<k>`; equal files are
 // merged. A file of an earlier collection is replaced, but for what nodes delivered that left the
 // attempt while it ran (`earlier`): it keeps its name, as those nodes are not asked again. Dropped
-// without `finish`, nothing changes.
-// One thread.
+// without `finish`, nothing changes. One thread.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,7 @@ class FileSink {
   static Result<FileSink> open(std::filesystem::path job_directory,
                                std::vector<std::string> folders, SettledFiles earlier = {});
   ~FileSink();
-  FileSink(FileSink&&) noexcept;
-  FileSink& operator=(FileSink&&) = delete;
+  FileSink(FileSink&&) noexcept = default;
 
   // One FileData of the node with this index. A node sends one file after the other, its pieces in
   // order; offset 0 begins a file anew.
@@ -83,7 +81,7 @@ class FileSink {
   Status add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
                    std::string_view bytes, bool last);
 
-  Status settle_all(int node_index);
+  Status settle_all(int node_index, const std::map<std::string, Arrived>& entries);
   Status settle(int node_index, const Arrived& arrived);
   Status settle_directory(int node_index, const std::string& path, const TreeEntry& entry);
   Status settle_leaf(int node_index, const std::string& path, const Arrived& arrived);
@@ -91,9 +89,9 @@ class FileSink {
   bool is_taken(const std::string& path, bool by_directory) const;
   std::string renamed(int node_index, std::string path) const;
 
-  std::filesystem::path root_;  // empty: moved from
+  std::filesystem::path root_;
   std::vector<std::string> folders_;
-  Fd root_file_;
+  Fd root_file_;  // closed: moved from
   std::map<int, Arriving> arriving_;
   std::map<int, std::map<std::string, Arrived>> arrived_;              // node index, path
   SettledFiles settled_;                                               // to compare

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::size_t no_set = static_cast<std::size_t>(-1);
 
-unsigned char byte(char c) { return static_cast<unsigned char>(c); }
+unsigned char byte(char c) {
+  return static_cast<unsigned char>(c);
+}
 
 using Classifier = int (*)(int);
 constexpr std::array<std::pair<std::string_view, Classifier>, 12> classes{{
@@ -156,8 +158,8 @@ std::size_t Glob::compile_set(std::string_view pattern, std::size_t at) {
 bool Glob::matches(std::string_view text) const {
   if (is_literal_) return text == text_;
   if (is_star_suffix_) {
-    return text.ends_with(text_) && text.substr(0, text.size() - text_.size()).find('/') ==
-                                        std::string_view::npos;
+    return text.ends_with(text_) &&
+           text.substr(0, text.size() - text_.size()).find('/') == std::string_view::npos;
   }
   return valid_ && simulate(text);
 }

@@ -56,12 +56,10 @@ class IgnoreRules {
  public:
   enum class Verdict { none, ignored, kept };
 
-  IgnoreRules() = default;
   explicit IgnoreRules(std::string_view text);
 
   // `path` is relative to the ignore file's directory. A link to a directory is no directory.
   Verdict judge(std::string_view path, bool is_directory) const;
-  bool is_empty() const { return rules_.empty(); }
 
  private:
   struct Rule {

@@ -19,9 +19,7 @@
 
 namespace muster {
 
-// What tells an unchanged file from a changed one, and the mark by which a file that nobody may
-// write to shows that somebody did.
-
+// What tells an unchanged file from a changed one.
 struct FileFacts {
   std::int64_t size_bytes = 0;
   std::int64_t modified_ns = 0;
@@ -37,7 +35,8 @@ inline FileFacts facts_of(const struct stat& facts) {
           facts.st_ctim.tv_sec * second_ns + facts.st_ctim.tv_nsec, facts.st_ino, facts.st_dev};
 }
 
-// The mark is a constant modification time (2001-09-09): any write moves it.
+// The mark by which a file that nobody may write to shows that somebody did: a constant
+// modification time (2001-09-09), which any write moves.
 inline constexpr std::time_t untouched_time = 1'000'000'000;
 
 inline bool mark_untouched(const Fd& file) {

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
+#include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
+#include "launcher/staging/content_hash.h"
 #include "launcher/staging/hash_cache.h"
-#include "launcher/staging/tree_check.h"
 
 namespace muster {
 
@@ -38,9 +40,9 @@ bool copy_range(const Fd& from, Fd& to, off_t at, off_t end, Alive alive) {
     const std::size_t step = std::min(static_cast<std::size_t>(end - at), copy_step_bytes);
     const ssize_t copied = ::copy_file_range(from.get(), &at, to.get(), &target, step, 0);
     if (copied > 0 || (copied < 0 && errno == EINTR)) continue;
-    const bool is_unsupported = copied < 0 && (errno == EXDEV || errno == EINVAL ||
-                                               errno == EOPNOTSUPP || errno == ENOSYS ||
-                                               errno == EPERM);
+    const bool is_unsupported =
+        copied < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP ||
+                       errno == ENOSYS || errno == EPERM);
     if (!is_unsupported) return copied == 0;
     if (!read_at(from.get(), at, std::min(step, std::size_t{1} << 20), piece)) return false;
     if (piece.empty()) return true;
@@ -76,8 +78,8 @@ bool place_copy(const fs::path& blob, const fs::path& file, const Tree& tree,
   if (!from) return false;
   Fd to(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!to || !copy_content(from, to, [&] { placing(entry.path); })) return false;
-  const int mode = tree.writable ? (entry.mode & 0777) | 0600
-                                 : 0444 | (entry.mode & executable_bits);
+  const int mode =
+      tree.writable ? (entry.mode & 0777) | 0600 : 0444 | (entry.mode & executable_bits);
   if (::fchmod(to.get(), static_cast<mode_t>(mode)) != 0) return false;
   return tree.writable || mark_untouched(to);
 }
@@ -194,8 +196,8 @@ Status put_in_place(const Workspace& at) {
   if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) {
     return stage_error("put the tree at", at.destination, errno);
   }
-  if (::renameat2(AT_FDCWD, at.fresh.c_str(), AT_FDCWD, at.destination.c_str(),
-                  RENAME_EXCHANGE) == 0) {
+  if (::renameat2(AT_FDCWD, at.fresh.c_str(), AT_FDCWD, at.destination.c_str(), RENAME_EXCHANGE) ==
+      0) {
     return remove_tree(at.fresh);
   }
   // A file system without the exchange: the tree is absent for a moment, and built again after a
@@ -213,8 +215,6 @@ Status build_and_place(const Tree& tree, const BlobStore& store, const Workspace
   return tree.writable ? Status(Done{}) : write_note(at.note, digest);
 }
 
-namespace fs = std::filesystem;
-
 void open_up(const fs::path& directory) {
   std::error_code ignored;
   fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add, ignored);
@@ -223,6 +223,42 @@ void open_up(const fs::path& directory) {
     std::error_code unknown;
     if (fs::is_directory(it->symlink_status(unknown))) open_up(it->path());
   }
+}
+
+using Kinds = std::unordered_map<std::string_view, TreeEntry::Kind>;
+
+Error refused(const Tree& tree, const TreeEntry& entry, const std::string& why) {
+  return Error{"the tree '" + tree.place + "' is refused: its entry '" + entry.path + "' " + why};
+}
+
+std::string entry_fault(const TreeEntry& entry) {
+  if (const std::string reason = unsafe_path_reason(entry.path); !reason.empty()) {
+    return "has a path that is not allowed: " + reason;
+  }
+  switch (entry.entry_kind) {
+    case TreeEntry::Kind::file:
+      if (!is_content_hash(entry.hash)) return "names no blob";
+      if (entry.size_bytes < 0) return "has a negative size";
+      break;
+    case TreeEntry::Kind::link:
+      if (entry.target.empty() || entry.target.find('\0') != std::string::npos) {
+        return "is a link without a usable target";
+      }
+      break;
+    case TreeEntry::Kind::directory:
+      break;
+  }
+  return {};
+}
+
+// Whether every parent of `path` is a directory or not mentioned at all.
+bool lies_in_directories(std::string_view path, const Kinds& kinds) {
+  for (path = split_last_component(path).first; !path.empty();
+       path = split_last_component(path).first) {
+    const auto parent = kinds.find(path);
+    if (parent != kinds.end() && parent->second != TreeEntry::Kind::directory) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -262,6 +298,44 @@ Status remove_tree(const fs::path& directory) {
   }
   if (code) return stage_error("remove", directory, code.value());
   return Done{};
+}
+
+Status check_tree(const Tree& tree) {
+  if (const std::string reason = unsafe_path_reason(tree.place); !reason.empty()) {
+    return Error{"the place '" + tree.place + "' of a tree is not allowed: " + reason};
+  }
+  Kinds kinds;
+  for (const TreeEntry& entry : tree.entries) {
+    if (const std::string fault = entry_fault(entry); !fault.empty()) {
+      return refused(tree, entry, fault);
+    }
+    if (!kinds.emplace(entry.path, entry.entry_kind).second) {
+      return refused(tree, entry, "is given twice");
+    }
+  }
+  for (const TreeEntry& entry : tree.entries) {
+    if (!lies_in_directories(entry.path, kinds)) {
+      return refused(tree, entry, "is below a link or a file");
+    }
+  }
+  return Done{};
+}
+
+std::string tree_digest(const Tree& tree) {
+  ContentHash digest;
+  const auto add = [&digest](std::string_view field) {
+    digest.add(std::to_string(field.size()) + ":");
+    digest.add(field);
+  };
+  add(tree.writable ? "writable" : "read-only");
+  for (const TreeEntry& entry : tree.entries) {
+    add(std::to_string(static_cast<int>(entry.entry_kind)));
+    add(entry.path);
+    add(std::to_string(entry.mode));
+    add(entry.hash);
+    add(entry.target);
+  }
+  return digest.finish();
 }
 
 }  // namespace muster

@@ -27,14 +27,19 @@ using Placing = std::function<void(const std::string& path)>;
 //   read-only: files are hard links to the blobs, mode 0444 (copies where linking is impossible or
 //              a file is executable); a tree of the same content that stands there is kept
 // Blobs must be present (missing_blobs). On failure the old tree stays and no part of the new one.
-Status materialize(const Tree& tree, const BlobStore& store,
-                   const std::filesystem::path& job_directory,
-                   const Placing& placing = [](const std::string&) {});
+Status materialize(
+    const Tree& tree, const BlobStore& store, const std::filesystem::path& job_directory,
+    const Placing& placing = [](const std::string&) {});
 
 // Removes a directory and all below it, never following a link. Directories that their owner may
-// not write to are opened up first: ranks leave such things.
-
-// An absent tree is removed already.
+// not write to are opened up first: ranks leave such things. An absent tree is removed already.
 Status remove_tree(const std::filesystem::path& directory);
+
+// Whether a tree from another machine may be built, before anything is written: refuses absolute
+// paths, `..`, names given twice, entries below a link or a file, bad hashes.
+Status check_tree(const Tree& tree);
+
+// Two trees with the same digest become the same directory.
+std::string tree_digest(const Tree& tree);
 
 }  // namespace muster

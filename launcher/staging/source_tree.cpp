@@ -1,6 +1,5 @@
 #include "launcher/staging/source_tree.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -11,6 +10,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
+#include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/glob.h"
 
@@ -23,16 +23,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t warnings_limit = 20;
 constexpr int permission_bits = 0777;
 
-Result<std::vector<std::string>> names_in(const std::string& directory) {
+Result<std::vector<std::string>> sorted_names(const std::string& directory) {
   const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
   if (!opened) return stage_error("read the directory", directory, errno);
-  std::vector<std::string> names;
-  for (errno = 0; const dirent* entry = ::readdir(opened.get()); errno = 0) {
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
-  }
+  auto names = names_in(opened.get());
   if (errno != 0) return stage_error("read the directory", directory, errno);
-  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -81,7 +76,7 @@ Status Walk::begin_at(const std::string& root) {
 
 // `prefix` is the directory's path in the tree with a slash at its end, empty for the root.
 Status Walk::directory(const std::string& real, const std::string& prefix) {
-  auto names = names_in(real);
+  auto names = sorted_names(real);
   if (!names) return names.error();
   const std::size_t outer_scopes = scopes_.size();
   if (honours_ && std::binary_search(names->begin(), names->end(), ignore_name_)) {
@@ -91,7 +86,7 @@ Status Walk::directory(const std::string& real, const std::string& prefix) {
   for (const std::string& name : *names) {
     if (Status done = entry(parent + name, prefix + name); !done) return done;
   }
-  scopes_.resize(outer_scopes, Scope{0, {}});
+  scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(outer_scopes), scopes_.end());
   return Done{};
 }
 
@@ -202,8 +197,6 @@ SourceTree Walk::finish() {
   }
   return std::move(tree_);
 }
-
-namespace fs = std::filesystem;
 
 bool is_within(const std::string& path, const std::string& directory) {
   return path == directory || directory == "/" ||

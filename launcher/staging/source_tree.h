@@ -36,8 +36,7 @@ struct SourceTree {
 
 Result<SourceTree> walk_source(const std::filesystem::path& source, bool honour_ignore_files);
 
-// What becomes of a symbolic link of a source tree. Reads the file system, changes nothing.
-
+// What becomes of a symbolic link of a source tree.
 struct KeepLink {  // stays a link; an absolute target inside the tree is made relative
   std::string target;
 };

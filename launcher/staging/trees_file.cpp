@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
 
@@ -46,14 +45,8 @@ Status save_trees(const fs::path& file, const std::vector<Tree>& trees) {
 }
 
 Result<std::vector<Tree>> load_trees(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return stage_error("read", file, errno);
-  try {
-    const Json json = Json::parse(in);
-    if (json.at("version").get<int>() > trees_file_version) {
-      return Error{"'" + file.string() + "' was written by a newer muster"};
-    }
-    std::vector<Tree> trees;
+  std::vector<Tree> trees;
+  const Status read = read_versioned(file, trees_file_version, [&](const Json& json) {
     read_json(json.at("trees"), trees);
     for (Tree& tree : trees) {
       for (TreeEntry& entry : tree.entries) {
@@ -61,7 +54,21 @@ Result<std::vector<Tree>> load_trees(const fs::path& file) {
         entry.target = unescaped(entry.target);
       }
     }
-    return trees;
+  });
+  return read ? Result(std::move(trees)) : read.error();
+}
+
+Status read_versioned(const fs::path& file, int version,
+                      const std::function<void(const Json&)>& take) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return stage_error("read", file, errno);
+  try {
+    const Json json = Json::parse(in);
+    if (json.at("version").get<int>() > version) {
+      return Error{"'" + file.string() + "' was written by a newer muster"};
+    }
+    take(json);
+    return Done{};
   } catch (const std::exception& failure) {
     return Error{"'" + file.string() + "' cannot be read: " + failure.what()};
   }

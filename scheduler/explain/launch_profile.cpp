@@ -204,7 +204,7 @@ std::optional<SlowestNode> slowest_node(const LaunchProfile& profile) {
   return found;
 }
 
-std::vector<std::string> phase_names(const LaunchProfile& profile) {
+std::vector<std::string> launch_phase_names(const LaunchProfile& profile) {
   std::vector<std::string> names;
   for (const PhaseText& known : known_phases) {
     const std::string name(known.name);

@@ -53,7 +53,7 @@ struct SlowestNode {
 std::optional<SlowestNode> slowest_node(const LaunchProfile& profile);
 
 // The names of the phases that occurred, in the order in which they happen.
-std::vector<std::string> phase_names(const LaunchProfile& profile);
+std::vector<std::string> launch_phase_names(const LaunchProfile& profile);
 
 // Of one phase over the nodes that have it, for a share of them between 0 and 1.
 std::int64_t quantile_us(const LaunchProfile& profile, const std::string& phase, double share);

@@ -23,8 +23,7 @@ TEST_CASE("a program that fails is told with its last words, or its code") {
 
 TEST_CASE("a program that does not end is killed at the limit, with what it started") {
   const auto began = std::chrono::steady_clock::now();
-  const auto said = run_within({"sh", "-c", "sleep 100 & sleep 100"}, 100ms);
-  REQUIRE_FALSE(said);
-  CHECK_THAT(said.error().message, ContainsSubstring("gave no answer within 100 ms"));
+  CHECK_THAT(run_within({"sh", "-c", "sleep 100 & sleep 100"}, 100ms).error().message,
+             ContainsSubstring("gave no answer within 100 ms"));
   CHECK(std::chrono::steady_clock::now() - began < 5s);
 }

@@ -8,7 +8,7 @@ TEST_CASE("the help of muster-sandbox is as written") {
   CommandLine line(sandbox_program);
   add_sandbox_verbs(line);
   add_drill(line);
-  check_help(whole_help(line), "tests/tools/golden/help.txt");
+  check_golden(whole_help(line), "tests/tools/golden/help.txt");
 }
 
 TEST_CASE("a wrong word is told with where this program's own help is") {

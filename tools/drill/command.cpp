@@ -1,6 +1,5 @@
 // `muster-sandbox drill FILE`: does the job survive the faults that the file injects?
 #include <filesystem>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/client/targets.h"
@@ -59,10 +58,7 @@ Files to start from: configs/drills.)";
 int drill(const DrillOptions& options, const CommonOptions& common) {
   constexpr int invalid = static_cast<int>(ExitCode::invalid_job);
   const auto text = read_input(options.file, max_file_bytes);
-  if (!text) {
-    complain(text.error().message, common);
-    return invalid;
-  }
+  if (!text) return complain(text.error().message, invalid, common);
   const ReadOptions reading{std::filesystem::current_path().string(), {}, real_files()};
   const DrillFile file = read_drill(options.file, *text, reading);
   print_findings(file.findings, common);
@@ -82,12 +78,10 @@ int drill(const DrillOptions& options, const CommonOptions& common) {
 void add_drill(CommandLine& line) {
   VerbTexts texts{"drill", "Inject faults while a job runs, as a file says, and check the outcome"};
   texts.footer = drill_format;
-  line.verb(texts, [](Arguments& of) {
-    auto options = std::make_shared<DrillOptions>();
-    of.argument("FILE", options->file, "Drill file (YAML)");
-    of.option("--seed", options->seed, "Of everything random, instead of the file's");
-    of.option("--name", options->name, "Name of the job that is disturbed");
-    return [options](const CommonOptions& common) { return drill(*options, common); };
+  line.verb<DrillOptions>(texts, drill, [](Arguments& of, DrillOptions& options) {
+    of.argument("FILE", options.file, "Drill file (YAML)");
+    of.option("--seed", options.seed, "Of everything random, instead of the file's");
+    of.option("--name", options.name, "Name of the job that is disturbed");
   });
 }
 

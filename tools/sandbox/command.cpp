@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/client/interrupt.h"
@@ -200,41 +199,38 @@ void add_folder(Arguments& of, std::string& folder) {
 
 void add_host_verb(CommandLine& line, const char* name, const char* summary,
                    Status (*act)(const SandboxLayout&, const std::string&)) {
-  line.verb({name, summary}, [act](Arguments& of) {
-    auto options = std::make_shared<HostOptions>();
-    of.argument("HOST", options->host, "Host, such as h01");
-    add_folder(of, options->folder);
-    return [options, act](const CommonOptions& common) {
-      if (!may_act(common)) return plain_failure;
-      return told(act(layout_in(options->folder), options->host), common);
-    };
+  const auto run = [act](const HostOptions& options, const CommonOptions& common) {
+    if (!may_act(common)) return plain_failure;
+    return told(act(layout_in(options.folder), options.host), common);
+  };
+  line.verb<HostOptions>({name, summary}, run, [](Arguments& of, HostOptions& options) {
+    of.argument("HOST", options.host, "Host, such as h01");
+    add_folder(of, options.folder);
   });
 }
 
 void add_up(CommandLine& line) {
-  line.verb({"up", "Make the hosts and start their sshd"}, [](Arguments& of) {
-    auto options = std::make_shared<UpOptions>();
-    of.option("--hosts", options->hosts, "How many, h01 to … (default 2)");
-    of.option("--user", options->request.user,
+  const VerbTexts texts{"up", "Make the hosts and start their sshd"};
+  line.verb<UpOptions>(texts, up, [](Arguments& of, UpOptions& options) {
+    of.option("--hosts", options.hosts, "How many, h01 to … (default 2)");
+    of.option("--user", options.request.user,
               "Account to log in to, made when there is none (default sandbox)");
-    of.flag("--private-home", options->request.private_home,
+    of.flag("--private-home", options.request.private_home,
             "A home directory for each host (default: all see the same one)");
-    of.option("--home-size", options->home_mib,
+    of.option("--home-size", options.home_mib,
               "A home in memory of so many MiB for each host, for `fill` (jobs want 1024 free)");
-    of.option("--gpus", options->gpus,
+    of.option("--gpus", options.gpus,
               "Simulated GPUs of each host, 0 to 64, to be counted (default: this machine's)");
-    add_folder(of, options->folder);
-    return [options](const CommonOptions& common) { return up(*options, common); };
+    add_folder(of, options.folder);
   });
 }
 
 void add_whole_verb(CommandLine& line, const char* name, const char* summary,
                     int (*act)(const SandboxLayout&, const CommonOptions&)) {
-  line.verb({name, summary}, [act](Arguments& of) {
-    auto folder = std::make_shared<std::string>();
-    add_folder(of, *folder);
-    return [folder, act](const CommonOptions& common) { return act(layout_in(*folder), common); };
-  });
+  const auto run = [act](const std::string& folder, const CommonOptions& common) {
+    return act(layout_in(folder), common);
+  };
+  line.verb<std::string>({name, summary}, run, add_folder);
 }
 
 int down(const SandboxLayout& layout, const CommonOptions& common) {
@@ -242,12 +238,11 @@ int down(const SandboxLayout& layout, const CommonOptions& common) {
 }
 
 void add_sandbox_exec(CommandLine& line) {
-  line.verb({"exec", "Run a command on a host as root: exec HOST -- CMD"}, [](Arguments& of) {
-    auto options = std::make_shared<HostOptions>();
-    of.argument("HOST", options->host, "Host, such as h01");
-    of.arguments("COMMAND", options->command, "Program and its arguments, after --");
-    add_folder(of, options->folder);
-    return [options](const CommonOptions& common) { return run_inside(*options, common); };
+  const VerbTexts texts{"exec", "Run a command on a host as root: exec HOST -- CMD"};
+  line.verb<HostOptions>(texts, run_inside, [](Arguments& of, HostOptions& options) {
+    of.argument("HOST", options.host, "Host, such as h01");
+    of.arguments("COMMAND", options.command, "Program and its arguments, after --");
+    add_folder(of, options.folder);
   });
 }
 

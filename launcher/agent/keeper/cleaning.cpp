@@ -11,7 +11,7 @@
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/log.h"
-#include "launcher/staging/blob_sweep.h"
+#include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
 
 namespace muster {

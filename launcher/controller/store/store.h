@@ -9,7 +9,7 @@
 //   job(name TEXT PRIMARY KEY, submitted_ms, state, …)
 //     one row a job, derived from its records in the same transaction
 //   summary(job TEXT PRIMARY KEY, payload TEXT)
-//     what is left of a job whose records were removed, as JSON (cli/job/summary.h)
+//     what is left of a job whose records were removed, as JSON (cli/job/report.h)
 // Version 1 had no job.unclean, 7 no job.nodes_min; which version records have what since stands in
 // schema.cpp, how older ones are read in launcher/wire/record_codec.cpp. An older file is
 // migrated in place when the controller opens it; readers read it as it is. A newer one is refused

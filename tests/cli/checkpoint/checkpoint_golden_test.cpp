@@ -1,28 +1,17 @@
 // What `muster checkpoint` prints, for people and machines, against the texts beside this file.
-// MUSTER_UPDATE_GOLDEN=1 writes them anew; read the difference.
-#include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/checkpoint/report.h"
-#include "tests/catch.h"
+#include "tests/cli/golden.h"
 
 using namespace muster;
 
 namespace {
 
 void compare_with_golden(const std::string& file, const std::string& text) {
-  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/cli/golden/" + file;
-  if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(path) << text;
-    return;
-  }
-  std::stringstream wanted;
-  wanted << std::ifstream(path).rdbuf();
-  CHECK(text == wanted.str());
+  check_golden(text, "tests/cli/golden/" + file);
 }
 
 Manifest a_manifest() {
@@ -112,7 +101,7 @@ std::vector<CheckedCheckpoint> some_checked() {
 TEST_CASE("the list of checkpoints is what it was promised to be") {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
-  compare_with_golden("checkpoint_list.txt", lines_table(some_lines(), 0, false));
+  compare_with_golden("checkpoint_list.txt", lines_table(some_lines()).text(0, false));
   compare_with_golden("checkpoint_list.json", lines_document(some_lines()).dump(2) + "\n");
 }
 

@@ -9,6 +9,11 @@ using namespace muster;
 
 namespace {
 
+struct AHome {
+  Folder folder;
+  const Home home{folder.path()};
+};
+
 std::string bytes_of(const FromController& message) {
   return encode(message);
 }
@@ -31,18 +36,14 @@ TEST_CASE("where nobody listens there is no client and no error") {
   CHECK_FALSE(*ControllerClient::connect({folder.path() / "absent"}));
 }
 
-TEST_CASE("the socket file of a dead controller counts as nobody") {
-  Folder folder;
-  const Home home{folder.path()};
+TEST_CASE_METHOD(AHome, "the socket file of a dead controller counts as nobody") {
   { FakeController dead(home, 0, {}); }
   const auto none = ControllerClient::connect(home);
   REQUIRE(none);
   CHECK_FALSE(*none);
 }
 
-TEST_CASE("a question gets its answer, also when it comes in pieces") {
-  Folder folder;
-  const Home home{folder.path()};
+TEST_CASE_METHOD(AHome, "a question gets its answer, also when it comes in pieces") {
   FakeController controller(home, 1, [](const ToController& request) {
     REQUIRE(std::holds_alternative<AskVersion>(request));
     return bytes_of(VersionAnswer{"abc", 7, 2});
@@ -52,9 +53,7 @@ TEST_CASE("a question gets its answer, also when it comes in pieces") {
   CHECK(std::get<VersionAnswer>(*answer).build_id == "abc");
 }
 
-TEST_CASE("several messages of one connection come in order") {
-  Folder folder;
-  const Home home{folder.path()};
+TEST_CASE_METHOD(AHome, "several messages of one connection come in order") {
   FakeController controller(home, 1, [](const ToController&) {
     JobEvent event;
     event.state = "Running";
@@ -72,9 +71,7 @@ TEST_CASE("several messages of one connection come in order") {
   CHECK_FALSE((*client)->receive(Milliseconds{5000}));
 }
 
-TEST_CASE("a controller that closes, or talks nonsense, is an error") {
-  Folder folder;
-  const Home home{folder.path()};
+TEST_CASE_METHOD(AHome, "a controller that closes, or talks nonsense, is an error") {
   FakeController controller(home, 2, [](const ToController& request) {
     if (std::holds_alternative<AskNodes>(request)) return std::string();
     return std::string("\xff\xff\xff\xff\xff\xff\xff\xff garbage");
@@ -96,14 +93,12 @@ TEST_CASE("a state directory is made private, and one that cannot be is named wi
   const auto mode = std::filesystem::status(home.root).permissions();
   CHECK((mode & std::filesystem::perms::all) == std::filesystem::perms::owner_all);
   folder.append("file", "");
-  const auto refused = prepare_home({folder.path() / "file" / "home"});
-  REQUIRE_FALSE(refused);
-  CHECK_THAT(refused.error().message, ContainsSubstring("MUSTER_HOME"));
+  CHECK_THAT(prepare_home({folder.path() / "file" / "home"}).error().message,
+             ContainsSubstring("MUSTER_HOME"));
 }
 
-TEST_CASE("a controller that ends in the instant of the question is asked once more") {
-  Folder folder;
-  const Home home{folder.path()};
+TEST_CASE_METHOD(AHome,
+                 "a controller that ends in the instant of the question is asked once more") {
   int asked = 0;
   FakeController controller(home, 3, [&asked](const ToController&) {
     asked += 1;

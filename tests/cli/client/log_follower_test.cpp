@@ -1,6 +1,5 @@
 #include "cli/client/log_follower.h"
 
-#include "cli/client/log_follower.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 
@@ -26,12 +25,16 @@ struct Heard {
   }
 };
 
+struct AJob {
+  Folder job;
+  Heard heard;
+};
+
 }  // namespace
 
-TEST_CASE("a follower gives what was appended since it last looked, partial lines too") {
-  Folder job;
+TEST_CASE_METHOD(AJob,
+                 "a follower gives what was appended since it last looked, partial lines too") {
   LogFollower follower(job.path(), {});
-  Heard heard;
   CHECK_FALSE(follower.poll(heard.sink()));
   job.append("attempt-0/rank-0.log", "part");
   CHECK(follower.poll(heard.sink()));
@@ -41,11 +44,10 @@ TEST_CASE("a follower gives what was appended since it last looked, partial line
   CHECK(heard.text == "0/0=part0/0=ly\n");
 }
 
-TEST_CASE(
+TEST_CASE_METHOD(
+    AJob,
     "files and attempts that appear later are found, an attempt ends before the next begins") {
-  Folder job;
   LogFollower follower(job.path(), {});
-  Heard heard;
   job.append("attempt-0/rank-1.log", "a");
   follower.poll(heard.sink());
   job.append("attempt-0/rank-0.log", "b");
@@ -57,8 +59,7 @@ TEST_CASE(
   CHECK(heard.text == "0/1=a0/0=b0/1=c1/0=d2/0=f10/0=e");
 }
 
-TEST_CASE("other files in the job's directory are not output") {
-  Folder job;
+TEST_CASE_METHOD(AJob, "other files in the job's directory are not output") {
   job.append("attempt-0/metrics.jsonl", "x");
   job.append("attempt-0/mpirun.log", "x");
   job.append("attempt-0/rank-.log", "x");
@@ -66,18 +67,15 @@ TEST_CASE("other files in the job's directory are not output") {
   job.append("attempt-x/rank-0.log", "x");
   job.append("outputs/rank-0.log", "x");
   LogFollower follower(job.path(), {});
-  Heard heard;
   CHECK_FALSE(follower.poll(heard.sink()));
 }
 
-TEST_CASE("attempts and ranks can be chosen") {
-  Folder job;
+TEST_CASE_METHOD(AJob, "attempts and ranks can be chosen") {
   for (const char* attempt : {"attempt-0", "attempt-1"}) {
     for (const char* rank : {"/rank-0.log", "/rank-1.log", "/rank-2.log"}) {
       job.append(std::string(attempt) + rank, "x");
     }
   }
-  Heard heard;
   LogSelection of_one;
   of_one.attempt = AttemptId{1};
   of_one.ranks = std::set{RankId{2}};
@@ -93,13 +91,12 @@ TEST_CASE("attempts and ranks can be chosen") {
   CHECK(heard.text == "1/0=x");
 }
 
-TEST_CASE("a tail begins at the last lines of what is there and then follows everything") {
-  Folder job;
+TEST_CASE_METHOD(AJob,
+                 "a tail begins at the last lines of what is there and then follows everything") {
   job.append("attempt-0/rank-0.log", "1\n2\n3\n4\n");
   LogSelection tail;
   tail.tail_lines = 2;
   LogFollower follower(job.path(), tail);
-  Heard heard;
   follower.poll(heard.sink());
   job.append("attempt-0/rank-0.log", "5\n");
   job.append("attempt-0/rank-1.log", "6\n7\n8\n");
@@ -107,12 +104,10 @@ TEST_CASE("a tail begins at the last lines of what is there and then follows eve
   CHECK(heard.text == "0/0=3\n4\n0/0=5\n0/1=6\n7\n8\n");
 }
 
-TEST_CASE("a huge line passes through in blocks") {
-  Folder job;
+TEST_CASE_METHOD(AJob, "a huge line passes through in blocks") {
   const std::string megabyte(1 << 20, 'x');
   for (int i = 0; i < 32; ++i) job.append("attempt-0/rank-0.log", megabyte);
   LogFollower follower(job.path(), {});
-  Heard heard;
   follower.poll(heard.sink());
   CHECK(heard.bytes == (32u << 20));
   CHECK(heard.largest <= 256 * 1024);

@@ -20,6 +20,31 @@ struct Written {
   }
 };
 
+std::string traceback(const std::string& exception) {
+  return "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n" +
+         exception + "\n";
+}
+
+const std::string traceback_begins = "Traceback (most recent call last):";
+
+struct Shown {
+  std::string text;
+  RepeatedTraceback::Emit emit = [this](RankId rank, std::string_view line) {
+    text += std::to_string(rank.value) + ": " + std::string(line) + "\n";
+  };
+  std::string take() { return std::exchange(text, ""); }
+
+  void feed(int rank, const std::string& line) { tracebacks.feed(RankId{rank}, line, emit); }
+  void feed_one(int rank, const std::string& exception) {
+    for (const std::string& line : {traceback_begins, std::string("  File x"), exception}) {
+      feed(rank, line);
+    }
+  }
+  void finish() { tracebacks.finish(emit); }
+
+  RepeatedTraceback tracebacks;
+};
+
 }  // namespace
 
 TEST_CASE("one rank's bytes come as they are, at once") {
@@ -84,15 +109,6 @@ TEST_CASE("a colour that one rank leaves on is turned off at the end") {
   CHECK(plain.text == "\x1b[31mred\x1b[0m\n");
 }
 
-namespace {
-
-std::string traceback(const std::string& exception) {
-  return "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n" +
-         exception + "\n";
-}
-
-}  // namespace
-
 TEST_CASE("a traceback that 200 ranks have is shown once, with a count at the end") {
   Written written;
   OutputMerger merger({.prefix = true}, written.write());
@@ -125,4 +141,94 @@ TEST_CASE("a traceback that is cut short or very long is shown as it came") {
   for (int i = 0; i < 1000; ++i) frames += "  frame\n";
   other.feed(RankId{0}, "Traceback (most recent call last):\n" + frames);
   CHECK(std::count(lengthy.text.begin(), lengthy.text.end(), '\n') == 1001);
+}
+
+TEST_CASE("a traceback is held until its exception has come, lines of other ranks are not") {
+  Shown shown;
+  shown.feed(0, "[rank0]: " + traceback_begins);
+  shown.feed(1, "epoch 1");
+  for (const char* frame : {"  File x", "\tby a tab", ""}) {
+    shown.feed(0, frame);
+  }
+  CHECK(shown.take() == "1: epoch 1\n");
+  shown.feed(0, "ValueError: x");
+  CHECK(shown.take() == "0: [rank0]: " + traceback_begins +
+                            "\n0:   File x\n0: \tby a tab\n0: \n0: ValueError: x\n");
+  shown.feed(0, "  indented, and of no traceback");
+  CHECK(shown.take() == "0:   indented, and of no traceback\n");
+  shown.finish();
+  CHECK(shown.text.empty());
+}
+
+TEST_CASE("a traceback that another one interrupts is shown, and the other one is held") {
+  Shown shown;
+  shown.feed(0, traceback_begins);
+  shown.feed(0, "  File a");
+  shown.feed(0, traceback_begins);
+  CHECK(shown.take() == "0: " + traceback_begins + "\n0:   File a\n");
+  shown.feed(0, "  File b");
+  CHECK(shown.text.empty());
+  shown.finish();
+  CHECK(shown.take() == "0: " + traceback_begins + "\n0:   File b\n");
+  shown.finish();
+  CHECK(shown.text.empty());
+}
+
+TEST_CASE("each traceback is counted by itself, with the ranks that had it") {
+  Shown shown;
+  shown.feed_one(3, "A");
+  shown.feed_one(3, "B");
+  shown.take();
+  shown.feed_one(3, "A");
+  for (const int rank : {4, 4, 5}) shown.feed_one(rank, "B");
+  CHECK(shown.text.empty());
+  shown.finish();
+  CHECK(shown.take() ==
+        "3: (the traceback that ends with 'A' came 1 more time)\n"
+        "3: (the traceback that ends with 'B' came 3 more times, from 3 ranks in "
+        "all)\n");
+  shown.feed_one(6, "A");  // of another output: shown again
+  CHECK_THAT(shown.take(), ContainsSubstring("6: A\n"));
+}
+
+TEST_CASE("of a hundred tracebacks each is known again, more are shown whenever they come") {
+  Shown shown;
+  for (int i = 0; i < 101; ++i) shown.feed_one(0, std::to_string(i));
+  shown.take();
+  shown.feed_one(1, "99");
+  CHECK(shown.text.empty());
+  shown.feed_one(1, "100");
+  CHECK(shown.take() == "1: " + traceback_begins + "\n1:   File x\n1: 100\n");
+}
+
+TEST_CASE("a traceback of 200 lines is shown before its exception comes") {
+  Shown shown;
+  shown.feed(0, traceback_begins);
+  for (int i = 0; i < 198; ++i) shown.feed(0, "  frame");
+  CHECK(shown.text.empty());
+  shown.feed(0, "  frame");
+  CHECK_FALSE(shown.take().empty());
+  shown.feed(0, "  frame");
+  CHECK(shown.take() == "0:   frame\n");
+}
+
+TEST_CASE("output for machines has a line each with its attempt and rank") {
+  LogDocument lines;
+  lines.feed(AttemptId{0}, RankId{1}, "one\ntw");
+  lines.feed(AttemptId{0}, RankId{0}, "\n");
+  lines.feed(AttemptId{0}, RankId{1}, "o\n");
+  lines.feed(AttemptId{1}, RankId{1}, "unfinished");
+  CHECK(lines.take().dump() ==
+        R"([{"attempt":0,"rank":1,"text":"one"},{"attempt":0,"rank":0,"text":""},)"
+        R"({"attempt":0,"rank":1,"text":"two"},{"attempt":1,"rank":1,"text":"unfinished"}])");
+  CHECK(lines.take().dump() == "[]");
+}
+
+TEST_CASE("a line without an end is given to machines in pieces too") {
+  LogDocument lines;
+  lines.feed(AttemptId{0}, RankId{0}, std::string(2 * OutputMerger::line_limit_bytes + 1, 'x'));
+  const Document out = lines.take();
+  REQUIRE(out.size() == 3);
+  CHECK(out[0]["text"].get<std::string>().size() == OutputMerger::line_limit_bytes);
+  CHECK(out[2]["text"] == "x");
 }

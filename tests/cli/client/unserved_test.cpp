@@ -1,6 +1,6 @@
 // What a list says of jobs that nobody looks after. A controller cannot be started here: this
 // program, called as one, is none.
-#include "cli/client/unserved.h"
+#include "cli/client/start.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "launcher/controller/main.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
-#include "tests/cli/folder.h"
+#include "tests/cli/command_site.h"
 
 using namespace muster;
 
@@ -57,13 +57,10 @@ struct UnservedHome {
     CommonOptions common;
     common.only_show_errors = only_show_errors;
     const std::string path = (folder.path() / "said").string();
-    const int before = ::dup(STDERR_FILENO);
-    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    ::dup2(file, STDERR_FILENO);
-    serve_unfinished({folder.path()}, *store, *rows, common);
-    ::dup2(before, STDERR_FILENO);
-    ::close(before);
-    ::close(file);
+    {
+      const CaughtStream caught(STDERR_FILENO, path);
+      serve_unfinished({folder.path()}, *store, *rows, common);
+    }
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
@@ -107,19 +104,18 @@ TEST_CASE("since when nobody serves is told, and until when ranks may run") {
   const std::string running = home.said();
   CHECK_THAT(running, ContainsSubstring("no controller has served job a since " +
                                         local_text(lately) + " ("));
-  CHECK_THAT(running, ContainsSubstring("ranks end by " +
-                                        local_text(lately + Seconds{60} +
-                                                   controller_sign_of_life)));
+  CHECK_THAT(running, ContainsSubstring("ranks end by " + local_text(lately + Seconds{60} +
+                                                                     controller_sign_of_life)));
   CHECK_THAT(running, ContainsSubstring("and none can be started: the controller ended with"));
 
   const Time long_ago = home.last_seen(Milliseconds{3'600'000});
-  CHECK_THAT(home.said(), ContainsSubstring("ranks ended with their leases by " +
-                                            local_text(long_ago + Seconds{60} +
-                                                       controller_sign_of_life)));
+  CHECK_THAT(home.said(),
+             ContainsSubstring("ranks ended with their leases by " +
+                               local_text(long_ago + Seconds{60} + controller_sign_of_life)));
   home.job("b", Milliseconds{120'000});  // the longest lease counts, of a resumed job the latest
-  CHECK_THAT(home.said(), ContainsSubstring(local_text(long_ago + Seconds{120} +
-                                                       controller_sign_of_life)));
+  CHECK_THAT(home.said(),
+             ContainsSubstring(local_text(long_ago + Seconds{120} + controller_sign_of_life)));
   home.job("c", Milliseconds{1000}, true);
-  CHECK_THAT(home.said(true), ContainsSubstring(local_text(long_ago + Seconds{600} +
-                                                           controller_sign_of_life)));
+  CHECK_THAT(home.said(true),
+             ContainsSubstring(local_text(long_ago + Seconds{600} + controller_sign_of_life)));
 }

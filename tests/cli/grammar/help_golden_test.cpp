@@ -8,5 +8,5 @@ using namespace muster;
 TEST_CASE("the help of every verb is as written") {
   CommandLine line;
   add_verbs(line);
-  check_help(whole_help(line, "health"), "tests/cli/golden/help.txt");
+  check_golden(whole_help(line, "health"), "tests/cli/golden/help.txt");
 }

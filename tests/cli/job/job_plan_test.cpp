@@ -3,9 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launcher/controller/store/store.h"
 #include "tests/catch.h"
+#include "tests/cli/folder.h"
 
-namespace muster {
+using namespace muster;
+
 namespace {
 
 JobSpec a_spec(int least, int count, int most) {
@@ -29,6 +32,36 @@ JobPlan plan_of(const JobSpec& spec, int nodes, const UnavailableNodes& unavaila
   REQUIRE(plan);
   return *plan;
 }
+
+ComputeTarget with_floor() {
+  ComputeTarget target;
+  target.name = "lab";
+  target.health.emplace();
+  target.health->floors["cpu_gemm_gflops"] = 100;
+  return target;
+}
+
+JobFile a_job(HealthLevel start, const std::string& failure = "") {
+  JobFile job;
+  job.spec.muster.health_start = start;
+  if (!failure.empty()) job.spec.muster.other["health.failure"] = failure;
+  return job;
+}
+
+std::string said_of_gate(const JobFile& job, const ComputeTarget& target) {
+  std::string text;
+  for (const Finding& one : gate_findings(job, target)) {
+    text += std::string(severity_name(one.severity)) + ": " + one.message;
+  }
+  return text;
+}
+
+std::string after_failure(HealthLevel start, const std::string& failure,
+                          const ComputeTarget& target) {
+  return measured_after_failure(a_job(start, failure).spec, target);
+}
+
+}  // namespace
 
 TEST_CASE("a job with a fixed number of nodes is planned for these") {
   const JobPlan plan = plan_of(a_spec(2, 2, 2), 5);
@@ -77,5 +110,81 @@ TEST_CASE("the ranks of a node are those of all its places in an attempt") {
   CHECK(ranks_of_node(spec, attempt, NodeId{"n4"}).empty());
 }
 
-}  // namespace
-}  // namespace muster
+TEST_CASE("a node says why it would get no job now") {
+  NodeLine node;
+  node.node = "h02";
+  node.link = "up";
+  CHECK(why_unavailable(node) == "");
+  node.link = "not connected";
+  CHECK(why_unavailable(node) == "");
+  node.link = "down: connection refused";
+  CHECK(why_unavailable(node) == "h02 is down: connection refused");
+  node.set_aside = "broke 3 jobs";
+  CHECK(why_unavailable(node) == "h02 is cordoned: broke 3 jobs");
+  node.remedy = "is rebooting";
+  CHECK(why_unavailable(node) == "h02 is rebooting");
+  node.unfit = NodeFault{};
+  node.unfit_reason = "gpu.count";
+  CHECK(why_unavailable(node) == "h02 is drained by a health check: gpu.count");
+  node.drained = true;
+  CHECK(why_unavailable(node) == "h02 is drained");
+  node.drain_reason = "fan";
+  CHECK(why_unavailable(node) == "h02 is drained: fan");
+}
+
+TEST_CASE("without a controller the journal says which nodes are drained") {
+  Folder home;
+  CHECK(unavailable_nodes({home.path() / "none"}).empty());
+  auto store = Store::open(home.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  const auto drain = [&](const char* node, bool drained) {
+    NodeDrainSet set;
+    set.node = NodeId{node};
+    set.drained = drained;
+    set.reason = "fan";
+    REQUIRE((*store)->append({{from_ms(1000), Observation{set}}}, {}));
+  };
+  drain("h01", true);
+  drain("h02", true);
+  drain("h02", false);
+  const UnavailableNodes nodes = unavailable_nodes({home.path()});
+  REQUIRE(nodes.size() == 1);
+  CHECK_THAT(nodes.at(NodeId{"h01"}), ContainsSubstring("fan"));
+}
+
+TEST_CASE("full that a job asks for and that adds nothing is a warning which says why") {
+  ComputeTarget bare;
+  bare.name = "lab";
+  const std::string none = "full adds nothing to quick: the health profile of lab has no minimum";
+  CHECK_THAT(said_of_gate(a_job(HealthLevel::full), bare),
+             ContainsSubstring("warning: muster.health.start: " + none));
+  CHECK_THAT(said_of_gate(a_job(HealthLevel::quick, "full"), bare),
+             ContainsSubstring("warning: muster.health.failure: " + none));
+  CHECK(said_of_gate(a_job(HealthLevel::off, "full"), with_floor()) ==
+        "warning: muster.health.failure: full adds nothing to quick: the gate measures, and "
+        "muster.health.start is off");
+  for (const char* failure : {"", "quick", "off"}) {
+    CHECK(said_of_gate(a_job(HealthLevel::quick, failure), bare).empty());
+    CHECK(said_of_gate(a_job(HealthLevel::off, failure), bare).empty());
+  }
+  CHECK(said_of_gate(a_job(HealthLevel::quick, "full"), with_floor()).empty());
+}
+
+TEST_CASE("how long a start waits for a gate that measures is a note") {
+  CHECK(said_of_gate(a_job(HealthLevel::full), with_floor()) ==
+        "note: muster.health.start: before ranks start each node is measured, unless it was in "
+        "the last 12 h: cpu: about 5.0s, 30s at most");
+}
+
+TEST_CASE("what comes after a failure is said where the gate measures then") {
+  const std::string text =
+      "after an attempt that failed its nodes are measured before the next: cpu: about 5.0s, 30s "
+      "at most";
+  for (const HealthLevel start : {HealthLevel::quick, HealthLevel::full}) {
+    CHECK(after_failure(start, "full", with_floor()) == text);
+    CHECK(after_failure(start, "quick", with_floor()).empty());
+    CHECK(after_failure(start, "", with_floor()).empty());
+    CHECK(after_failure(start, "full", {}).empty());
+  }
+  CHECK(after_failure(HealthLevel::off, "full", with_floor()).empty());
+}

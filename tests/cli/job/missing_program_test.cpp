@@ -1,4 +1,4 @@
-#include "cli/job/missing_program.h"
+#include "cli/verbs/verbs.h"
 
 #include "tests/catch.h"
 

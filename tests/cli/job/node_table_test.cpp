@@ -17,6 +17,10 @@ NodeLine node(const std::string& name, std::optional<int> gpus) {
   return line;
 }
 
+std::string text_of(const NodeLine& line) {
+  return table_of_nodes({line}).text(0, false);
+}
+
 }  // namespace
 
 TEST_CASE("nodes without GPUs have no column for them") {
@@ -52,15 +56,14 @@ TEST_CASE("what muster does for a node, or could not do, stands beside why it is
     line.remedy = "is being reset";
     line.remedy_since = line.unfit_since;
     line.remedies = {{*line.unfit_since, "6f", RemedyStep::reset, ""}};
-    CHECK_THAT(table_of_nodes({line}).text(0, false),
-               ContainsSubstring("XID 95 on gpu3; is being reset since "));
+    CHECK_THAT(text_of(line), ContainsSubstring("XID 95 on gpu3; is being reset since "));
     const Document all = nodes_document({line});
     CHECK(all[0]["remedy"]["what"] == "is being reset");
     CHECK(all[0]["remedies"][0]["failure"].is_null());
   }
   SECTION("when it failed") {
     line.remedies = {{*line.unfit_since, "6f", RemedyStep::reboot_from_here, "it is in use"}};
-    CHECK_THAT(table_of_nodes({line}).text(0, false),
+    CHECK_THAT(text_of(line),
                ContainsSubstring("XID 95 on gpu3; reboot by muster failed: it is in use"));
     const Document all = nodes_document({line});
     CHECK(all[0]["remedy"].is_null());
@@ -69,17 +72,17 @@ TEST_CASE("what muster does for a node, or could not do, stands beside why it is
   }
   SECTION("when its command does not fit, also after another one") {
     line.not_remedied = "not reset by muster: nothing fits {gpu}";
-    CHECK_THAT(table_of_nodes({line}).text(0, false),
+    CHECK_THAT(text_of(line),
                ContainsSubstring("XID 95 on gpu3; not reset by muster: nothing fits {gpu}"));
     CHECK(nodes_document({line})[0]["not_remedied"] == line.not_remedied);
     line.remedies = {{*line.unfit_since, "6f", RemedyStep::reset, "it is in use"}};
     CHECK_THAT(
-        table_of_nodes({line}).text(0, false),
+        text_of(line),
         ContainsSubstring("reset by muster failed: it is in use; not reset by muster: nothing"));
   }
   SECTION("for an earlier fault says nothing of this one") {
     line.remedies = {{from_ms(1), "5a", RemedyStep::reset, "it is in use"}};
-    CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("failed"));
+    CHECK_THAT(text_of(line), !ContainsSubstring("failed"));
   }
 }
 
@@ -88,19 +91,19 @@ TEST_CASE("the link of a node that muster reboots is down because of that, and u
   line.link = "down: connection reset by peer";
   line.remedy = "is rebooting";
   line.remedy_since = from_ms(0);
-  CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("down: rebooting"));
-  CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("connection reset"));
+  CHECK_THAT(text_of(line), ContainsSubstring("down: rebooting"));
+  CHECK_THAT(text_of(line), !ContainsSubstring("connection reset"));
   line.link = "up";
-  CHECK_THAT(table_of_nodes({line}).text(0, false), !ContainsSubstring("down"));
+  CHECK_THAT(text_of(line), !ContainsSubstring("down"));
   line.link = "down: connection reset by peer";
   line.remedy.clear();
-  CHECK_THAT(table_of_nodes({line}).text(0, false), ContainsSubstring("connection reset"));
+  CHECK_THAT(text_of(line), ContainsSubstring("connection reset"));
 }
 
 TEST_CASE(
     "a node's link says for how long nothing was heard of it, and by which way it is reached") {
   const auto link_of = [](const NodeLine& line) {
-    const std::string text = table_of_nodes({line}).text(0, false);
+    const std::string text = text_of(line);
     const std::size_t begin = text.find("h01   ") + 6;
     const std::size_t end = text.find_last_not_of(' ', text.find("host-h01") - 1);
     return text.substr(begin, end + 1 - begin);

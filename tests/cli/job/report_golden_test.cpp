@@ -1,14 +1,11 @@
 // The JSON report of a job that failed, was retried and completed, against the text beside this
-// file: its schema is a promise. MUSTER_UPDATE_GOLDEN=1 writes the text anew; read the difference.
+// file: its schema is a promise.
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/job/report.h"
 #include "scheduler/model/record.h"
-#include "tests/catch.h"
+#include "tests/cli/golden.h"
 
 using namespace muster;
 
@@ -129,20 +126,15 @@ JobRow row() {
   return row;
 }
 
-void compare_report(const std::string& name, const std::string& text) {
-  const std::string path = std::string(MUSTER_SOURCE_DIR) + "/tests/cli/golden/" + name;
-  if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
-  std::ifstream file(path);
-  std::ostringstream wanted;
-  wanted << file.rdbuf();
-  CHECK(text == wanted.str());
+void compare_report(const std::string& name, const Document& document) {
+  check_golden(document.dump(2) + "\n", "tests/cli/golden/" + name);
 }
 
 }  // namespace
 
 TEST_CASE("the report of a job that was retried has the documented schema") {
   const auto document = report_document(row(), {story(), links()}, "/home/jobs/calm_kite");
-  compare_report("report.json", document.dump(2) + "\n");
+  compare_report("report.json", document);
 }
 
 TEST_CASE("the report lists who may have failed first when nobody can be named") {
@@ -159,7 +151,7 @@ TEST_CASE("the report lists who may have failed first when nobody can be named")
   records.erase(std::find_if(records.begin(), records.end(), is_end), records.end());
   decide_at(records, 4000, ended);
   const Document report = report_document(row(), {records, {}}, "/d");
-  compare_report("report_undecided.json", report["attempts"][0].dump(2) + "\n");
+  compare_report("report_undecided.json", report["attempts"][0]);
 }
 
 TEST_CASE("the report of a job that waits has nulls where nothing is known") {
@@ -170,8 +162,7 @@ TEST_CASE("the report of a job that waits has nulls where nothing is known") {
   waiting.tags = "";
   std::vector<Record> records;
   add(records, 1000, submission());
-  compare_report("report_queued.json",
-                 report_document(waiting, {records, {}}, "/d").dump(2) + "\n");
+  compare_report("report_queued.json", report_document(waiting, {records, {}}, "/d"));
 }
 
 TEST_CASE("a job whose restarts are exhausted keeps its program's own code in the report") {

@@ -1,8 +1,10 @@
 // Submitting a job: which names it may have, what the controller is handed, and what is left of a
 // job that it does not take.
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "cli/client/start.h"
+#include "cli/job/submission.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/fake_controller.h"
@@ -28,6 +30,34 @@ FakeController::Answer taking_jobs(std::vector<Submit>* taken = nullptr,
 
 bool has_directory(const CommandSite& site, const std::string& job) {
   return std::filesystem::exists(site.home().job(JobId{job}));
+}
+
+ComputeTarget target_of(TransportKind transport, const std::string& shared_root) {
+  ComputeTarget target;
+  target.nodes = {NodeAddress{}, NodeAddress{}};
+  target.nodes[1].transport = transport;
+  target.shared_root = shared_root;
+  return target;
+}
+
+JobSpec spec_with(InputMode mode) {
+  JobSpec spec;
+  spec.code = "/project/code";
+  InputSpec input;
+  input.path_kind = PathKind::local;
+  input.path = "/data/set";
+  input.mode = mode;
+  spec.inputs["data"] = input;
+  InputSpec literal;
+  literal.is_literal = true;
+  spec.inputs["rate"] = literal;
+  return spec;
+}
+
+std::vector<std::string> places(const JobSpec& spec, const ComputeTarget& target) {
+  std::vector<std::string> out;
+  for (const SnapshotRequest& request : sources_of(spec, target)) out.push_back(request.place);
+  return out;
 }
 
 }  // namespace
@@ -153,4 +183,56 @@ TEST_CASE("a state directory that cannot be is told before anything is made") {
   const SaidByVerb said = site.type("submit " + job);
   CHECK(said.code == 99);
   CHECK_THAT(said.err, ContainsSubstring("cannot use the state directory"));
+}
+
+TEST_CASE("a made name is adjective_noun_ and ten characters, whatever the random bytes") {
+  const std::regex form("[a-z]+_[a-z]+_[a-z0-9]{10}");
+  for (int byte = 0; byte < 256; ++byte) {
+    NameBytes random;
+    random.fill(static_cast<std::uint8_t>(byte));
+    CHECK(std::regex_match(job_name_from(random), form));
+  }
+}
+
+TEST_CASE("each random byte of the last part shows in the name") {
+  NameBytes random{};
+  const std::string before = job_name_from(random);
+  for (std::size_t i = 0; i < 12; ++i) {
+    NameBytes changed = random;
+    changed[i] = 1;
+    CHECK(job_name_from(changed) != before);
+  }
+}
+
+TEST_CASE("an input is copied only where a node cannot see it") {
+  const auto local = target_of(TransportKind::local, "");
+  const auto remote = target_of(TransportKind::ssh, "");
+  const auto shared = target_of(TransportKind::ssh, "/data");
+  const auto elsewhere = target_of(TransportKind::ssh, "/dat");
+  using Places = std::vector<std::string>;
+  CHECK(places(spec_with(InputMode::ro_mount), local) == Places{"code"});
+  CHECK(places(spec_with(InputMode::ro_mount), remote) == Places{"code", "inputs/data"});
+  CHECK(places(spec_with(InputMode::ro_mount), shared) == Places{"code"});
+  CHECK(places(spec_with(InputMode::ro_mount), elsewhere) == Places{"code", "inputs/data"});
+  CHECK(places(spec_with(InputMode::download), local) == Places{"code", "inputs/data"});
+  CHECK(places(spec_with(InputMode::direct), remote) == Places{"code"});
+}
+
+TEST_CASE("code may be written to and leaves out what it ignores; an input is copied whole") {
+  const auto sources =
+      sources_of(spec_with(InputMode::download), target_of(TransportKind::ssh, ""));
+  REQUIRE(sources.size() == 2);
+  CHECK(sources[0].source == "/project/code");
+  CHECK(sources[0].writable);
+  CHECK(sources[0].honour_ignore_files);
+  CHECK(sources[1].source == "/data/set");
+  CHECK_FALSE(sources[1].writable);
+  CHECK_FALSE(sources[1].honour_ignore_files);
+}
+
+TEST_CASE("what is no file here is not copied: a job without code, an input of a service") {
+  JobSpec spec = spec_with(InputMode::download);
+  spec.code.clear();
+  spec.inputs["data"].path_kind = PathKind::asset;
+  CHECK(places(spec, target_of(TransportKind::ssh, "")).empty());
 }

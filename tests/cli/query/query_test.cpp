@@ -8,7 +8,7 @@ using namespace muster;
 
 namespace {
 
-nlohmann::ordered_json sample() {
+nlohmann::ordered_json a_result() {
   return nlohmann::ordered_json::parse(R"({
     "name": "calm_kite", "exit_code": 3, "none": null, "odd key": 1,
     "nodes": ["n1", "n2", "n3"],
@@ -21,7 +21,7 @@ nlohmann::ordered_json sample() {
 
 std::string result_of(const std::string& text) {
   const auto query = parse_query(text);
-  return query ? (*query)(sample()).dump() : "error: " + query.error().message;
+  return query ? (*query)(a_result()).dump() : "error: " + query.error().message;
 }
 
 struct QueryCase {
@@ -29,7 +29,7 @@ struct QueryCase {
   const char* result;
 };
 
-const QueryCase cases[] = {
+const QueryCase query_cases[] = {
     // Fields and elements.
     {"name", R"("calm_kite")"},
     {"@.name", R"("calm_kite")"},
@@ -115,7 +115,7 @@ const QueryCase cases[] = {
 }  // namespace
 
 TEST_CASE("queries give what JMESPath gives") {
-  for (const QueryCase& one : cases) {
+  for (const QueryCase& one : query_cases) {
     CAPTURE(one.query);
     CHECK(result_of(one.query) == one.result);
   }

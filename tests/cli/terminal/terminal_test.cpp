@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/client/follow_display.h"
+#include "cli/client/follow.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/pty.h"

@@ -1,5 +1,3 @@
-#include "cli/verbs/completion.h"
-
 #include <cstdlib>
 
 #include "cli/verbs/verbs.h"

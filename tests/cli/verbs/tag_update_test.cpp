@@ -1,4 +1,4 @@
-#include "cli/verbs/job.h"
+#include "cli/verbs/verbs.h"
 
 #include "tests/catch.h"
 

@@ -114,8 +114,7 @@ TEST_CASE("a file that begins again replaces its first try; a piece out of order
   REQUIRE(sink.accept(0, file, 0, "ab", false));
   const Status gap = sink.accept(0, file, 5, "x", false);
   REQUIRE_FALSE(gap);
-  CHECK(gap.error().message ==
-        "a piece of 'outputs/f' at offset 5 from node 0 came out of order");
+  CHECK(gap.error().message == "a piece of 'outputs/f' at offset 5 from node 0 came out of order");
   CHECK_FALSE(sink.accept(1, file, 2, "c", true));
   REQUIRE(sink.accept(0, file, 2, "c", true));
   REQUIRE(sink.finish());

@@ -4,7 +4,7 @@
 
 #include "tests/catch.h"
 
-namespace muster {
+using namespace muster;
 
 namespace {
 
@@ -13,6 +13,13 @@ struct Example {
   const char* text;
   bool matches;
 };
+
+using Verdict = IgnoreRules::Verdict;
+
+Verdict file(const char* rules, const char* path) { return IgnoreRules(rules).judge(path, false); }
+Verdict directory(const char* rules, const char* path) {
+  return IgnoreRules(rules).judge(path, true);
+}
 
 }  // namespace
 
@@ -64,4 +71,43 @@ TEST_CASE("no pattern takes long") {
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(2));
 }
 
-}  // namespace muster
+TEST_CASE("a rule without a slash speaks of the name at any depth") {
+  CHECK(file("*.o", "a/b/c.o") == Verdict::ignored);
+  CHECK(file("build", "x/build") == Verdict::ignored);
+  CHECK(file("build", "x/builder") == Verdict::none);
+}
+
+TEST_CASE("a rule with a slash is anchored to its directory") {
+  CHECK(file("/build", "build") == Verdict::ignored);
+  CHECK(file("/build", "x/build") == Verdict::none);
+  CHECK(file("docs/*.pdf", "docs/a.pdf") == Verdict::ignored);
+  CHECK(file("docs/*.pdf", "docs/x/a.pdf") == Verdict::none);
+  CHECK(file("docs/*.pdf", "x/docs/a.pdf") == Verdict::none);
+}
+
+TEST_CASE("a slash at the end means directories only") {
+  CHECK(directory("out/", "x/out") == Verdict::ignored);
+  CHECK(file("out/", "x/out") == Verdict::none);
+  CHECK(directory("**/", "x") == Verdict::ignored);
+  CHECK(file("/", "x") == Verdict::none);
+}
+
+TEST_CASE("the last rule that matches decides") {
+  CHECK(file("*.log\n!keep.log\n", "keep.log") == Verdict::kept);
+  CHECK(file("!keep.log\n*.log\n", "keep.log") == Verdict::ignored);
+  CHECK(file("*.log\n!keep.log\n", "other.log") == Verdict::ignored);
+}
+
+TEST_CASE("comments, blank lines, escapes and line ends are read as written") {
+  for (const char* path : {"# a comment", " a comment", "", "   ", "\r"}) {
+    CHECK(file("# a comment\n\n   \n\r\n", path) == Verdict::none);
+  }
+  CHECK(file("\\#name", "#name") == Verdict::ignored);
+  CHECK(file("\\!name", "!name") == Verdict::ignored);
+  CHECK(file("name  \n", "name") == Verdict::ignored);
+  CHECK(file("name\\ \n", "name ") == Verdict::ignored);
+  CHECK(file("name\t\n", "name") == Verdict::none);
+  CHECK(file("name\r\nother", "name") == Verdict::ignored);
+  CHECK(file("\xef\xbb\xbfname", "name") == Verdict::ignored);
+  CHECK(file("a b", "a b") == Verdict::ignored);
+}

@@ -63,9 +63,9 @@ class RandomTree {
     return parts[static_cast<std::size_t>(pick(static_cast<int>(parts.size())))];
   }
   std::string piece() {
-    static const std::vector<std::string> parts{"a",    "b",    "*",     "**",    "a*",  "*b",
-                                                "?",    "[ab]", "[!a]",  "*.o",   "a b", "\\#c",
-                                                "[[]e]", "x.*", "a**b", "[a-b]*", "ab",  "\\!d"};
+    static const std::vector<std::string> parts{"a",     "b",    "*",    "**",     "a*",  "*b",
+                                                "?",     "[ab]", "[!a]", "*.o",    "a b", "\\#c",
+                                                "[[]e]", "x.*",  "a**b", "[a-b]*", "ab",  "\\!d"};
     return parts[static_cast<std::size_t>(pick(static_cast<int>(parts.size())))];
   }
   std::string rules() {

@@ -4,10 +4,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "launcher/staging/tree_check.h"
 #include "tests/launcher/staging/trees.h"
 
-namespace muster {
+using namespace muster;
 
 namespace {
 
@@ -22,17 +21,22 @@ Tree small_tree(const BlobStore& store, bool writable) {
   Tree tree;
   tree.place = writable ? "code" : "inputs/data";
   tree.writable = writable;
-  tree.entries = {a_directory("sub", 0700), a_file("sub/file", *store.put_bytes("content"), 0640),
-                  a_file("run", *store.put_bytes("#!/bin/sh\n"), 0755), a_link("link", "sub/file"),
-                  a_directory("empty"), a_file("none", *store.put_bytes(""))};
+  tree.entries = {a_directory("sub", 0700),
+                  a_file("sub/file", *store.put_bytes("content"), 0640),
+                  a_file("run", *store.put_bytes("#!/bin/sh\n"), 0755),
+                  a_link("link", "sub/file"),
+                  a_directory("empty"),
+                  a_file("none", *store.put_bytes(""))};
   return tree;
+}
+
+void close_to_all(const Folder& folder, const std::string& name, int mode = 0) {
+  REQUIRE(::chmod((folder / name).c_str(), static_cast<mode_t>(mode)) == 0);
 }
 
 }  // namespace
 
-TEST_CASE("a writable tree is made of private copies with their modes") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "a writable tree is made of private copies with their modes") {
   const Tree tree = small_tree(store, true);
   REQUIRE(materialize(tree, store, folder / "job"));
   CHECK(folder.list("job/code") ==
@@ -45,18 +49,14 @@ TEST_CASE("a writable tree is made of private copies with their modes") {
   CHECK(*store.read(content_hash_of("content"), 0, 100) == "content");
 }
 
-TEST_CASE("who waits for a tree hears of each file") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "who waits for a tree hears of each file") {
   std::set<std::string> heard;
   const auto placing = [&heard](const std::string& path) { heard.insert(path); };
   REQUIRE(materialize(small_tree(store, true), store, folder / "job", placing));
   CHECK(heard == std::set<std::string>{"none", "run", "sub/file"});
 }
 
-TEST_CASE("a writable tree is fresh every time") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "a writable tree is fresh every time") {
   const Tree tree = small_tree(store, true);
   REQUIRE(materialize(tree, store, folder / "job"));
   folder.write("job/code/sub/file", "changed");
@@ -68,9 +68,8 @@ TEST_CASE("a writable tree is fresh every time") {
   CHECK(folder.list("job/.staged").empty());
 }
 
-TEST_CASE("a read-only tree links to the blobs and is kept while it is untouched") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore,
+                 "a read-only tree links to the blobs and is kept while it is untouched") {
   const Tree tree = small_tree(store, false);
   REQUIRE(materialize(tree, store, folder / "job"));
   const fs::path file = folder / "job/inputs/data/sub/file";
@@ -83,9 +82,8 @@ TEST_CASE("a read-only tree links to the blobs and is kept while it is untouched
   CHECK(inode(folder / "job/inputs/data") == before);
 }
 
-TEST_CASE("a read-only tree that a rank wrote to is built again from whole blobs") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore,
+                 "a read-only tree that a rank wrote to is built again from whole blobs") {
   const Tree tree = small_tree(store, false);
   REQUIRE(materialize(tree, store, folder / "job"));
   const std::string file = "job/inputs/data/sub/file";
@@ -93,17 +91,14 @@ TEST_CASE("a read-only tree that a rank wrote to is built again from whole blobs
   std::ofstream(folder / file) << "CONTENT";  // through the hard link, into the blob
 
   CHECK(missing_blobs({tree}, store) == std::vector<std::string>{content_hash_of("content")});
-  const Status refused = materialize(tree, store, folder / "job");
-  REQUIRE_FALSE(refused);
-  CHECK_THAT(refused.error().message, ContainsSubstring("is not in"));
+  CHECK_THAT(materialize(tree, store, folder / "job").error().message,
+             ContainsSubstring("is not in"));
   REQUIRE(store.put_bytes("content"));
   REQUIRE(materialize(tree, store, folder / "job"));
   CHECK(folder.read(file) == "content");
 }
 
-TEST_CASE("a changed read-only tree replaces the old one") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "a changed read-only tree replaces the old one") {
   Tree tree = small_tree(store, false);
   REQUIRE(materialize(tree, store, folder / "job"));
   tree.entries = {a_file("only", *store.put_bytes("x"))};
@@ -111,9 +106,7 @@ TEST_CASE("a changed read-only tree replaces the old one") {
   CHECK(folder.list("job/inputs/data") == std::set<std::string>{"only"});
 }
 
-TEST_CASE("an empty tree is an empty directory") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "an empty tree is an empty directory") {
   Tree tree;
   tree.place = "code";
   REQUIRE(materialize(tree, store, folder / "job"));
@@ -123,12 +116,10 @@ TEST_CASE("an empty tree is an empty directory") {
   CHECK(fs::is_empty(folder / "job/code"));
 }
 
-TEST_CASE("a snapshot and its materialisation are the same directory") {
-  Folder folder;
+TEST_CASE_METHOD(WithStore, "a snapshot and its materialisation are the same directory") {
   folder.write("source/a/b/c", std::string(3 << 20, 'x'));
   folder.write("source/\xff\n", "odd name");
   folder.link("source/l", "a/b");
-  const BlobStore store = store_in(folder);
   const Snapshot taken = snapshot_of(folder / "source", store);
   REQUIRE(materialize(taken.tree, store, folder / "job"));
   CHECK(folder.list("job/code") == folder.list("source"));
@@ -136,9 +127,7 @@ TEST_CASE("a snapshot and its materialisation are the same directory") {
   CHECK(tree_digest(snapshot_of(folder / "job/code", store).tree) == tree_digest(taken.tree));
 }
 
-TEST_CASE("missing blobs are named once each") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "missing blobs are named once each") {
   Tree tree;
   const std::string absent(64, 'a');
   tree.entries = {a_file("x", {absent, 1}), a_file("y", {absent, 1}),
@@ -146,23 +135,20 @@ TEST_CASE("missing blobs are named once each") {
   CHECK(missing_blobs({tree, tree}, store) == std::vector<std::string>{absent});
 }
 
-TEST_CASE("a tree that reaches outside is refused before anything is written") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "a tree that reaches outside is refused before anything is written") {
   const StoredBlob blob = *store.put_bytes("evil");
   using Entries = std::vector<TreeEntry>;
-  const Entries entries = GENERATE_COPY(
-      values<Entries>({{a_file("../x", blob)},
-                       {a_file("/tmp/x", blob)},
-                       {a_file("a/../../x", blob)},
-                       {a_file("", blob)},
-                       {a_directory("..")},
-                       {a_link("l", "/tmp"), a_file("l/x", blob)},
-                       {a_file("l/x", blob), a_link("l", "/tmp")},
-                       {a_file("f", blob), a_directory("f/d")},
-                       {a_file("f", blob), a_link("f", "x")},
-                       {a_link("l", "")},
-                       {a_file("f", {"../../etc/passwd", 1})}}));
+  const Entries entries = GENERATE_COPY(values<Entries>({{a_file("../x", blob)},
+                                                         {a_file("/tmp/x", blob)},
+                                                         {a_file("a/../../x", blob)},
+                                                         {a_file("", blob)},
+                                                         {a_directory("..")},
+                                                         {a_link("l", "/tmp"), a_file("l/x", blob)},
+                                                         {a_file("l/x", blob), a_link("l", "/tmp")},
+                                                         {a_file("f", blob), a_directory("f/d")},
+                                                         {a_file("f", blob), a_link("f", "x")},
+                                                         {a_link("l", "")},
+                                                         {a_file("f", {"../../etc/passwd", 1})}}));
   Tree tree;
   tree.place = "code";
   tree.entries = entries;
@@ -172,17 +158,13 @@ TEST_CASE("a tree that reaches outside is refused before anything is written") {
   CHECK_FALSE(fs::exists(folder / "job"));
 }
 
-TEST_CASE("a place outside the job's directory is refused") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "a place outside the job's directory is refused") {
   Tree tree;
   tree.place = GENERATE("../code", "/code", "", "inputs/../../x");
   CHECK_FALSE(materialize(tree, store, folder / "job"));
 }
 
-TEST_CASE("what stands in the tree's place is replaced, never followed") {
-  Folder folder;
-  const BlobStore store = store_in(folder);
+TEST_CASE_METHOD(WithStore, "what stands in the tree's place is replaced, never followed") {
   folder.write("precious/file", "keep me");
   folder.link("job/code", (folder / "precious").string());
   const Tree tree = small_tree(store, true);
@@ -191,8 +173,8 @@ TEST_CASE("what stands in the tree's place is replaced, never followed") {
   CHECK_FALSE(fs::is_symlink(folder / "job/code"));
 }
 
-TEST_CASE("a full disk leaves the old tree, no part of the new one, and a sentence") {
-  Folder folder;
+TEST_CASE_METHOD(WithStore,
+                 "a full disk leaves the old tree, no part of the new one, and a sentence") {
   folder.directory("small");
   if (::unshare(CLONE_NEWNS) != 0 ||
       ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -200,7 +182,6 @@ TEST_CASE("a full disk leaves the old tree, no part of the new one, and a senten
     WARN("no small file system can be mounted here: not tested");
     return;
   }
-  const BlobStore store = store_in(folder);
   Tree tree;
   tree.place = "code";
   tree.entries = {a_file("a", *store.put_bytes("old"))};
@@ -216,10 +197,45 @@ TEST_CASE("a full disk leaves the old tree, no part of the new one, and a senten
 
   const BlobStore tight = store_in(folder, "small/blobs");
   folder.write("big", std::string(3 << 20, 'y'));
-  CHECK_THAT(tight.put_file(folder / "big").error().message,
+  CHECK_THAT(put_file(tight, folder / "big").error().message,
              ContainsSubstring("the file system is full"));
   CHECK(folder.list("small/blobs/tmp").empty());
   ::umount((folder / "small").c_str());
 }
 
-}  // namespace muster
+TEST_CASE("a tree goes whatever its programs have closed in it, and nothing that it links to") {
+  Folder folder;
+  const AsNobody nobody(folder);
+  folder.write("other/kept", "x");
+  folder.link("tree/a/link", (folder / "other").string());
+  folder.write("tree/a/b/c/file", "x", 0);
+  folder.write("tree/d/file", "x");
+  close_to_all(folder, "other", 0500);
+  for (const char* closed : {"tree/a/b/c", "tree/a/b", "tree/a", "tree/d", "tree"}) {
+    close_to_all(folder, closed, closed == std::string("tree/d") ? 0555 : 0);
+  }
+  CHECK(remove_tree(folder / "tree"));
+  CHECK_FALSE(std::filesystem::exists(folder / "tree"));
+  CHECK(folder.read("other/kept") == "x");
+  CHECK(folder.mode("other") == 0500);
+}
+
+TEST_CASE("what is not there is removed already, a file is removed like a tree") {
+  Folder folder;
+  CHECK(remove_tree(folder / "absent"));
+  folder.write("file", "x");
+  CHECK(remove_tree(folder / "file"));
+  CHECK(folder.list().empty());
+}
+
+TEST_CASE("a tree that cannot be removed is named with the reason") {
+  Folder folder;
+  const AsNobody nobody(folder);
+  folder.write("closed/tree/file", "x");
+  close_to_all(folder, "closed", 0555);
+  const Status removed = remove_tree(folder / "closed/tree");
+  close_to_all(folder, "closed", 0755);
+  REQUIRE_FALSE(removed);
+  CHECK_THAT(removed.error().message,
+             ContainsSubstring("cannot remove '") && ContainsSubstring("Permission denied"));
+}

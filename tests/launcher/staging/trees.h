@@ -1,6 +1,8 @@
 // Builders of trees for tests, and a store in a folder.
 #pragma once
 
+#include <fcntl.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +18,17 @@ inline BlobStore store_in(const Folder& folder, const std::string& name = "blobs
   auto store = BlobStore::open(folder / name);
   if (!store) throw std::runtime_error(store.error().message);
   return *store;
+}
+
+// For TEST_CASE_METHOD: a folder with a store in it.
+struct WithStore {
+  Folder folder;
+  const BlobStore store = store_in(folder);
+};
+
+inline Result<StoredBlob> put_file(const BlobStore& store, const std::filesystem::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return store.put_open_file(file, path);
 }
 
 inline Snapshot snapshot_of(const std::filesystem::path& source, const BlobStore& store,

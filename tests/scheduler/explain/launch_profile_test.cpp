@@ -149,6 +149,6 @@ TEST_CASE("the quantiles of a phase count the nodes that have it") {
   CHECK(quantile_us(profile, "shell", 0.5) == 20'000);
   CHECK(quantile_us(profile, "shell", 1) == 2'400'000);
   CHECK(quantile_us(profile, "ports", 0.5) == 0);
-  CHECK(phase_names(profile) ==
+  CHECK(launch_phase_names(profile) ==
         std::vector<std::string>{"tcp", "kex", "shell", "gate", "staging", "exec", "output"});
 }
