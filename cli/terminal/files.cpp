@@ -12,7 +12,7 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/regular_file.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {

@@ -11,7 +11,7 @@
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "launcher/os/regular_file.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -61,9 +62,7 @@ std::optional<Time> time_at(std::string_view text, std::size_t at) {
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return std::nullopt;
-  text = text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+  text = trimmed(text);
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool all = read.ec == std::errc() && read.ptr == text.data() + text.size();

@@ -16,7 +16,6 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "launcher/agent/keeper/layout.h"
-#include "launcher/agent/keeper/orphan_processes.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/os/fd.h"
@@ -100,17 +99,15 @@ int agent_serve(const AgentOptions& options) {
   auto lock = wait_for_agent_lock(*run);
   if (!lock) return fail(lock.error().message);
   if (!*lock) return 0;  // there is one already
-  int line[2];
-  if (::pipe2(line, O_CLOEXEC) != 0) return fail(system_error("make a pipe").message);
-  Fd wait_end(line[0]);
-  Fd ready_end(line[1]);
+  auto line = make_pipe();
+  if (!line) return fail(system_error("make a pipe").message);
   const pid_t daemon = ::fork();
   if (daemon < 0) return fail(system_error("start the agent").message);
   if (daemon > 0) {
-    ready_end.reset();
+    line->write_end.reset();
     char byte = 0;
     ssize_t got = 0;
-    while ((got = ::read(wait_end.get(), &byte, 1)) < 0 && errno == EINTR) {
+    while ((got = ::read(line->read_end.get(), &byte, 1)) < 0 && errno == EINTR) {
     }
     if (got == 1) return 0;
     while (::waitpid(daemon, nullptr, 0) < 0 && errno == EINTR) {
@@ -118,10 +115,10 @@ int agent_serve(const AgentOptions& options) {
     return could_not_start;
   }
   ::setsid();
-  wait_end.reset();
+  line->read_end.reset();
   close_inherited(options.ready_fd);
   if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
-  std::exit(serve_in_background(options, *run, ready_end.release()));
+  std::exit(serve_in_background(options, *run, line->write_end.release()));
 }
 
 }  // namespace muster

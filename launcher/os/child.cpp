@@ -159,11 +159,10 @@ std::optional<int> signal_number(const std::string& name) {
   return {};
 }
 
-std::optional<TailPipe> tail_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return std::nullopt;
-  ::fcntl(ends[1], F_SETFL, 0);
-  return TailPipe{Fd(ends[0]), Fd(ends[1])};
+std::optional<PipeEnds> tail_pipe() {
+  auto pipe = make_pipe();
+  if (pipe) ::fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
 }
 
 void read_tail(int from, std::string& text) {

@@ -21,10 +21,8 @@
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/keeper/rank_environment.h"
-#include "launcher/agent/keeper/stop.h"
-#include "launcher/agent/node/agent_clock.h"
 #include "launcher/agent/node/child_reaper.h"
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
@@ -125,7 +123,8 @@ class LocalAttempt {
   Result<std::vector<std::string>> shell_command(const Environment& environment) const;
   Status check_lengths(const std::vector<std::string>& argv, const Environment& environment);
   RankSetting setting() const;
-  std::optional<std::string> group_path() const;
+  Result<pid_t> begin(SpawnRequest request, const Fd& output);
+  Environment mpi_base_environment() const;
   void rank_started(RankId rank, pid_t pid);
   void rank_ended(RankExit exit);
   RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon

@@ -17,7 +17,7 @@
 #include <set>
 #include <vector>
 
-#include "launcher/agent/node/process_table.h"
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/os/fd.h"
 #include "runtime/protocol/lease.h"
@@ -81,5 +81,10 @@ class ForkedKeeper final : public Keeper {
 // holds the agent in the kernel may hold it for ever. The names of those that survive SIGKILL.
 std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
                                             const std::set<pid_t>& keepers);
+
+// Kills what a dead agent of this run directory left behind, before a new agent answers anyone, or
+// in the keeper when nobody starts a new agent. Blocks until none of its processes exists; an Error
+// names those that survive SIGKILL for too long.
+Status end_orphan_processes(ProcessTable& table, const RunDirectory& run);
 
 }  // namespace muster

@@ -19,6 +19,12 @@ struct AttemptKey {
   auto operator<=>(const AttemptKey&) const = default;
 };
 
+// Of a message about an attempt.
+template <class Message>
+AttemptKey key_of(const Message& message) {
+  return {message.job, message.attempt};
+}
+
 struct AttemptLayout {
   std::string job;   // the job's directory, outlives attempts
   std::string code;  // the attempt's writable copy: working directory of its ranks

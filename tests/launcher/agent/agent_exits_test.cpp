@@ -15,10 +15,8 @@ struct Started {
     REQUIRE(node.serve() == 0);
     client.emplace(node.socket_path());
     client->hello(node.controller(), node.name());
-    client->send(request);
-    const auto done = client->await<StartDone>();
-    REQUIRE(done);
-    REQUIRE(done->error == "");
+    const auto done = client->ask<StartDone>(request);
+    REQUIRE(done.error == "");
   }
   // Of the rank, which says its number first.
   pid_t pid() {

@@ -11,10 +11,8 @@ using namespace muster;
 namespace {
 
 void start(AgentClient& client, const StartRanks& request) {
-  client.send(request);
-  const auto done = client.await<StartDone>();
-  REQUIRE(done);
-  REQUIRE(done->error == "");
+  const auto done = client.ask<StartDone>(request);
+  REQUIRE(done.error == "");
 }
 
 // The numbers that a rank has printed, one a line.
@@ -63,10 +61,8 @@ TEST_CASE("stopping ends every process of the attempt and no other") {
   start(client, a_start(command));
   const auto pids = printed_pids(client, 1);
   REQUIRE(is_running(pids[0]));
-  client.send(a_stop(std::chrono::milliseconds{300}));
-  const auto clean = client.await<AttemptClean>();
-  REQUIRE(clean);
-  CHECK(clean->unkillable.empty());
+  const auto clean = client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{300}));
+  CHECK(clean.unkillable.empty());
   CHECK_FALSE(is_running(pids[0]));
   CHECK(is_running(decoy.pid));
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
@@ -79,8 +75,7 @@ TEST_CASE("a rank that saves in its grace is waited for, its workers are left to
   start(client, a_program("sleep 1000 & w=$!; trap 'sleep 0.3; kill -0 $w && echo saved; exit 3' "
                           "TERM; echo ready; wait"));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
-  client.send(a_stop());
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
   CHECK(client.output(0) == "ready\nsaved\n");
   CHECK(client.ended()[0].asked_to_stop);
 }
@@ -109,8 +104,7 @@ TEST_CASE("a broken connection loses and repeats nothing") {
   client.send(
       OutputAck{JobId{"job"}, AttemptId{}, RankId{0}, static_cast<std::int64_t>(whole.size())});
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
-  client.send(a_stop());
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
   CHECK(client.fault == "");
   CHECK(client.output(0).size() == total + 4);
   std::string expected;
@@ -125,11 +119,9 @@ TEST_CASE("a newer controller connection replaces the older one") {
   AgentClient first = node.greeted();
   AgentClient second = node.greeted();
   CHECK(eventually([&] { return !first.take(std::chrono::milliseconds{10}); }));
-  second.send(Ping{77});
-  const auto pong = second.await<Pong>();
-  REQUIRE(pong);
-  REQUIRE(pong->clock);
-  CHECK(pong->clock->sent_us == 77);
+  const auto pong = second.ask<Pong>(Ping{77});
+  REQUIRE(pong.clock);
+  CHECK(pong.clock->sent_us == 77);
 }
 
 TEST_CASE("a killed agent takes its ranks along and the next one delivers their output") {
@@ -181,10 +173,9 @@ TEST_CASE("an end from before a reboot has no time on the clock of this boot") {
     std::ofstream(exits) << line;
   }
   AgentClient client = node.begin();
-  const auto ended = client.await<RankEnded>();
-  REQUIRE(ended);
-  CHECK(ended->status.code == 3);
-  CHECK(ended->span.has_value() == is_same_boot);
+  const auto ended = client.expect<RankEnded>();
+  CHECK(ended.status.code == 3);
+  CHECK(ended.span.has_value() == is_same_boot);
 }
 
 TEST_CASE("a silent controller's lease ends its ranks and the agent") {
@@ -263,8 +254,7 @@ TEST_CASE("frames that the network held back do not renew the lease, words that 
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
   AgentClient client = node.connect();
-  std::int64_t heard_ms =
-      client.hello(node.controller(), node.name(), Milliseconds{1500}).boot_ms;
+  std::int64_t heard_ms = client.hello(node.controller(), node.name(), Milliseconds{1500}).boot_ms;
   CHECK(heard_ms > 0);
   const auto over = std::chrono::steady_clock::now() + std::chrono::seconds{4};
   while (std::chrono::steady_clock::now() < over && is_running(agent)) {

@@ -16,15 +16,17 @@ namespace {
 // Runs `on_term` when it is told to stop. A data worker is there from the beginning: saving fails
 // without it.
 StartRanks a_saver(const std::string& on_term) {
-  return a_program("mkdir -p $MUSTER_CHECKPOINT_DIR; cd $MUSTER_CHECKPOINT_DIR; "
-                   "sleep 1000 & w=$!; trap '" + on_term + "' TERM; "
-                   "echo ready; while :; do wait; done");
+  return a_program(
+      "mkdir -p $MUSTER_CHECKPOINT_DIR; cd $MUSTER_CHECKPOINT_DIR; "
+      "sleep 1000 & w=$!; trap '" +
+      on_term +
+      "' TERM; "
+      "echo ready; while :; do wait; done");
 }
 
 void start(AgentClient& client, const TestNode& node, const StartRanks& ranks) {
   client.hello(node.controller(), node.name());
-  client.send(ranks);
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(ranks);
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
 }
 
@@ -43,8 +45,7 @@ TEST_CASE("ranks that go on saving have longer than their grace, and so have the
   start(client, node,
         a_saver("i=0; while [ $i -lt 12 ]; do i=$((i+1)); echo $i >>part; sleep 0.25; done; "
                 "kill -0 $w && echo saved; exit 3"));
-  client.send(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
   CHECK(client.output(0) == "ready\nsaved\n");
   CHECK(client.ended()[0].status.code == 3);
 }
@@ -72,8 +73,7 @@ TEST_CASE("saving without an end is ended at the most that a grace may take") {
   AgentClient client = node.connect();
   start(client, node, a_saver("while :; do echo more >>part; sleep 0.2; done"));
   const auto begin = std::chrono::steady_clock::now();
-  client.send(a_patient_stop(milliseconds{500}, milliseconds{2000}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{500}, milliseconds{2000}));
   const auto took = std::chrono::steady_clock::now() - begin;
   CHECK(took > milliseconds{2000});
   CHECK(took < milliseconds{20000});
@@ -100,8 +100,7 @@ TEST_CASE("a notice file is told when it appears, when it changes and when it is
   hello.controller_id = node.controller();
   hello.node = NodeId{node.name()};
   hello.notice_file = file;
-  client.send(hello);
-  REQUIRE(client.await<Welcome>());
+  client.ask<Welcome>(hello);
   CHECK(client.await<NoticeSeen>()->over);
   write("");
   auto seen = client.await<NoticeSeen>();
@@ -116,8 +115,7 @@ TEST_CASE("a notice file is told when it appears, when it changes and when it is
   CHECK(*seen->leaves_in > milliseconds{110'000});
   CHECK(*seen->leaves_in <= milliseconds{120'000});
   AgentClient later = node.connect();
-  later.send(hello);
-  REQUIRE(later.await<Welcome>());
+  later.ask<Welcome>(hello);
   seen = later.await<NoticeSeen>();
   REQUIRE(seen);
   CHECK(seen->leaves_in);
@@ -134,11 +132,12 @@ TEST_CASE("an agent that is told to end says so and lets its ranks save first") 
   start(client, node, a_saver("sleep 0.5; echo saved; exit 3"));
   const pid_t agent = node.agent_pid();
   ::kill(agent, SIGTERM);
-  const auto seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->source == "SIGTERM to its agent");
-  CHECK(seen->leaves_in);
-  SECTION("as its controller says") { client.send(a_patient_stop(milliseconds{20000}, {})); }
+  const auto seen = client.expect<NoticeSeen>();
+  CHECK(seen.source == "SIGTERM to its agent");
+  CHECK(seen.leaves_in);
+  SECTION("as its controller says") {
+    client.send(a_patient_stop(milliseconds{20000}, {}));
+  }
   SECTION("or by itself, when that is silent") {}
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.output(0) == "ready\nsaved\n");

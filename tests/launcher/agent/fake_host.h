@@ -231,12 +231,26 @@ class FakeHost {
                          std::chrono::milliseconds limit = std::chrono::seconds{10}) {
     std::optional<T> found;
     const std::chrono::milliseconds now{0};
-    turn_until(from, [&] { return (found = from.await<T>(now)).has_value(); }, limit);
+    turn_until(
+        from, [&] { return (found = from.await<T>(now)).has_value(); }, limit);
     return found;
   }
   template <class T>
   std::optional<T> await() {
     return await<T>(*client);
+  }
+  template <class T>
+  T expect(AgentClient& from) {
+    return await<T>(from).value();  // throws, which fails the test
+  }
+  template <class T>
+  T expect() {
+    return expect<T>(*client);
+  }
+  template <class T>
+  T ask(const ToAgent& request) {
+    client->send(request);
+    return expect<T>();
   }
   // None comes, whatever is turned.
   template <class T>

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 
-#include "launcher/agent/node/controller_line.h"
 #include "launcher/agent/node/peer.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"

@@ -20,15 +20,12 @@ using namespace muster;
 namespace {
 
 void start(AgentClient& client, const std::string& command) {
-  client.send(a_start(command));
-  const auto done = client.await<StartDone>();
-  REQUIRE(done);
-  REQUIRE(done->error == "");
+  const auto done = client.ask<StartDone>(a_start(command));
+  REQUIRE(done.error == "");
 }
 
 void clean(AgentClient& client) {
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
   CHECK(client.fault == "");
 }
 
@@ -182,8 +179,10 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
   {
     AgentClient client = node.greeted();
     client.acknowledges = false;
-    start(client, "echo first; until [ -e " + mark + "-go ]; do sleep 0.01; done; "
-                  "echo second; echo third; touch " + mark + "-done");
+    start(client, "echo first; until [ -e " + mark +
+                      "-go ]; do sleep 0.01; done; "
+                      "echo second; echo third; touch " +
+                      mark + "-done");
     REQUIRE(client.wait([&] { return client.output(0) == "first\n"; }));
     const pid_t agent = node.agent_pid();
     const pid_t keeper = node.keeper_pid();

@@ -18,21 +18,17 @@ struct Running {
     client->hello(node.controller(), node.name());
   }
   void start(const StartRanks& request) {
-    client->send(request);
-    const auto done = client->await<StartDone>();
-    REQUIRE(done);
-    REQUIRE(done->error == "");
+    const auto done = client->ask<StartDone>(request);
+    REQUIRE(done.error == "");
   }
   RankEnded end_of(std::int64_t rank) {
     REQUIRE(client->wait([&] { return client->ended().contains(rank); }));
     return client->ended()[rank];
   }
   AttemptClean clean(const StopAttempt& stop = a_stop()) {
-    client->send(stop);
-    const auto clean = client->await<AttemptClean>();
-    REQUIRE(clean);
+    const auto clean = client->ask<AttemptClean>(stop);
     REQUIRE(client->fault == "");
-    return *clean;
+    return clean;
   }
   TestNode& node;
   std::optional<AgentClient> client;
@@ -88,11 +84,9 @@ TEST_CASE("a variable that the kernel cannot pass on is an error with its name")
   Running agent(node);
   auto start = a_start("true");
   start.environment["HUGE"] = std::string(200'000, 'x');
-  agent.client->send(start);
-  const auto done = agent.client->await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("HUGE"));
-  CHECK(done->lasting);
+  const auto done = agent.client->ask<StartDone>(start);
+  CHECK_THAT(done.error, ContainsSubstring("HUGE"));
+  CHECK(done.lasting);
 }
 
 TEST_CASE("variables that are too many for the kernel together are the job's own doing") {
@@ -101,11 +95,9 @@ TEST_CASE("variables that are too many for the kernel together are the job's own
   auto start = a_start("true");
   const std::string text(100'000, 'x');
   for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
-  agent.client->send(start);
-  const auto done = agent.client->await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("bytes together"));
-  CHECK(done->lasting);
+  const auto done = agent.client->ask<StartDone>(start);
+  CHECK_THAT(done.error, ContainsSubstring("bytes together"));
+  CHECK(done.lasting);
 }
 
 TEST_CASE("output that is no text arrives as it is, in order") {
@@ -170,10 +162,8 @@ TEST_CASE("files below ./outputs and ./logs are collected") {
               "echo lost > elsewhere"));
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
-  agent.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
-  const auto done = agent.client->await<CollectDone>();
-  REQUIRE(done);
-  CHECK(done->error == "");
+  const auto done = agent.client->ask<CollectDone>(CollectOutputs{JobId{"job"}, AttemptId{}});
+  CHECK(done.error == "");
   CHECK(agent.client->files()["outputs/deep/m"] == "model\n");
   CHECK(agent.client->files()["logs/l"] == "log\n");
   for (const auto& [path, text] : agent.client->files()) CHECK(text != "lost\n");
@@ -206,18 +196,14 @@ TEST_CASE("a command beside a rank has its environment, directory and input") {
                 RankId{0},
                 {"sh", "-c", "cat marker; echo $COLOUR; cat; echo bad >&2; exit 5"}});
   agent.client->send(ExecInput{"e1"}, "typed\n");
-  agent.client->send(ExecInput{"e1"});
-  const auto ended = agent.client->await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK(ended->status.code == 5);
+  const auto ended = agent.client->ask<ExecEnded>(ExecInput{"e1"});
+  CHECK(ended.status.code == 5);
   CHECK(agent.client->exec_output()["e1"] == "here\nblue\ntyped\n");
   CHECK(agent.client->exec_output()["e1!"] == "bad\n");
 
   agent.client->send(ExecStart{"e2", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
-  agent.client->send(ExecStop{"e2"});
-  const auto killed = agent.client->await<ExecEnded>();
-  REQUIRE(killed);
-  CHECK(killed->status.signal == SIGKILL);
+  const auto killed = agent.client->ask<ExecEnded>(ExecStop{"e2"});
+  CHECK(killed.status.signal == SIGKILL);
   agent.clean(a_stop(std::chrono::milliseconds{0}));
 }
 
@@ -229,20 +215,18 @@ TEST_CASE("ports differ between jobs and agents of one machine and are never 600
   std::set<int> seen;
   for (auto* one : {&agent, &second}) {
     for (const char* job : {"a", "b"}) {
-      one->client->send(ReservePorts{JobId{job}, AttemptId{}, 2, 5998, 6012});
-      const auto done = one->client->await<PortsDone>();
-      REQUIRE(done);
-      REQUIRE(done->error == "");
-      for (const int port : done->ports) {
+      const auto done =
+          one->client->ask<PortsDone>(ReservePorts{JobId{job}, AttemptId{}, 2, 5998, 6012});
+      REQUIRE(done.error == "");
+      for (const int port : done.ports) {
         CHECK(port != 6000);
         CHECK(seen.insert(port).second);
       }
     }
   }
-  agent.client->send(ReservePorts{JobId{"c"}, AttemptId{}, 50, 5998, 6012});
-  const auto refused = agent.client->await<PortsDone>();
-  REQUIRE(refused);
-  CHECK_THAT(refused->error, ContainsSubstring("of 50 ports"));
+  const auto refused =
+      agent.client->ask<PortsDone>(ReservePorts{JobId{"c"}, AttemptId{}, 50, 5998, 6012});
+  CHECK_THAT(refused.error, ContainsSubstring("of 50 ports"));
 }
 
 TEST_CASE("the start gate names what is missing") {
@@ -252,12 +236,10 @@ TEST_CASE("the start gate names what is missing") {
   request.job.value = "job";
   request.programs = {"sh", "no-such-interpreter"};
   request.expected_host = "another-host";
-  agent.client->send(request);
-  const auto done = agent.client->await<CheckDone>();
-  REQUIRE(done);
-  REQUIRE(done->failures.size() == 2);
-  CHECK(done->failures[0].check == "host.name");
-  CHECK_THAT(done->failures[1].message, ContainsSubstring("no-such-interpreter"));
+  const auto done = agent.client->ask<CheckDone>(request);
+  REQUIRE(done.failures.size() == 2);
+  CHECK(done.failures[0].check == "host.name");
+  CHECK_THAT(done.failures[1].message, ContainsSubstring("no-such-interpreter"));
 }
 
 TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and told again") {
@@ -268,24 +250,21 @@ TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and t
   const auto pid = static_cast<pid_t>(std::stoi(agent.client->output(1)));
   REQUIRE(eventually([&] { return read_process(pid)->name == "sleep"; }));
   REQUIRE(::kill(pid, SIGSTOP) == 0);
-  const auto news = agent.client->await<RankActivity>();
-  REQUIRE(news);
-  REQUIRE(news->ranks.size() == 1);
-  CHECK(news->ranks[0].rank == RankId{1});
-  CHECK(news->ranks[0].doing == Doing::stopped);
-  CHECK(news->ranks[0].process == std::to_string(pid) + " (sleep)");
-  agent.client->send(LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}, RankId{1}});
-  const auto seen = agent.client->await<RanksLookedAt>();
-  REQUIRE(seen);
-  REQUIRE(seen->ranks.size() == 2);
-  CHECK_THAT(seen->ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
-  CHECK_THAT(seen->ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
+  const auto news = agent.client->expect<RankActivity>();
+  REQUIRE(news.ranks.size() == 1);
+  CHECK(news.ranks[0].rank == RankId{1});
+  CHECK(news.ranks[0].doing == Doing::stopped);
+  CHECK(news.ranks[0].process == std::to_string(pid) + " (sleep)");
+  const auto seen = agent.client->ask<RanksLookedAt>(
+      LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}, RankId{1}});
+  REQUIRE(seen.ranks.size() == 2);
+  CHECK_THAT(seen.ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
+  CHECK_THAT(seen.ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
 
   agent.client.emplace(node.socket_path());
   agent.client->hello(node.controller(), node.name());
-  const auto again = agent.client->await<RankActivity>();
-  REQUIRE(again);
-  CHECK(again->ranks.size() == 2);
+  const auto again = agent.client->expect<RankActivity>();
+  CHECK(again.ranks.size() == 2);
   agent.clean(a_stop(std::chrono::seconds{5}));
   CHECK(agent.client->ended().at(1).status.signal == SIGTERM);
 }

@@ -57,12 +57,11 @@ pid_t pid_in(const std::string& text) {
 TEST_CASE("stopping ends a rank whose main thread has ended before the others") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(
+  client.ask<StartDone>(
       a_start("exec python3 -c 'import ctypes, os, threading, time\n"
               "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
               "print(os.getpid(), flush=True)\n"
               "ctypes.CDLL(None).syscall(60, 0)'"));
-  REQUIRE(client.await<StartDone>());
   pid_t rank = 0;
   REQUIRE(client.wait([&] {
     rank = pid_in(client.output(0));
@@ -70,8 +69,7 @@ TEST_CASE("stopping ends a rank whose main thread has ended before the others") 
     return process && process->state == 'Z';
   }));
   CHECK(is_running(rank));
-  client.send(a_stop(std::chrono::milliseconds{200}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{200}));
   CHECK_FALSE(is_running(rank));
 }
 
@@ -104,8 +102,7 @@ TEST_CASE("a process without any mark is ended with its control group, the agent
   REQUIRE(group);
   CHECK(group->members().contains(hidden));
   SECTION("stopped") {
-    client.send(a_stop(std::chrono::milliseconds{100}));
-    REQUIRE(client.await<AttemptClean>());
+    client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{100}));
     CHECK_FALSE(is_running(hidden));
   }
   SECTION("by the keeper") {
@@ -136,8 +133,7 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
 TEST_CASE("keepers that are killed again and again are replaced at once, not with the next tick") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(a_start("exec sleep 1000"));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(a_start("exec sleep 1000"));
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 7; ++i) {
     pid_t keeper = 0;
@@ -178,14 +174,12 @@ TEST_CASE("what an earlier agent left to be removed is removed by the next one")
 TEST_CASE("a command that does not read its input is ended before it fills the memory") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(a_start("exec sleep 1000"));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(a_start("exec sleep 1000"));
   client.send(ExecStart{"e", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
   const std::string piece(4 << 20, 'x');
   for (int i = 0; i < 17; ++i) client.send(ExecInput{"e"}, piece);
-  const auto ended = client.await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK_THAT(ended->error, ContainsSubstring("did not read its input"));
+  const auto ended = client.expect<ExecEnded>();
+  CHECK_THAT(ended.error, ContainsSubstring("did not read its input"));
   client.send(a_stop(std::chrono::milliseconds{0}));
   CHECK(client.await<AttemptClean>());
 }
@@ -193,10 +187,8 @@ TEST_CASE("a command that does not read its input is ended before it fills the m
 TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
   TestNode node("local-1");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 1));
-  const auto started = client.await<StartDone>();
-  REQUIRE(started);
-  REQUIRE(started->error == "");
+  const auto started = client.ask<StartDone>(an_mpi_start(node, 1));
+  REQUIRE(started.error == "");
   const std::string go = node.home() + "/go";
   const std::string ran = node.home() + "/ran";
   const std::string command = "orted -mca ess \"env\"";
@@ -220,42 +212,37 @@ TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
 TEST_CASE("what mpirun asked for over a lost connection is asked for again over the next") {
   TestNode node("local-0");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 0));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(an_mpi_start(node, 0));
   auto mpi_start = connect_to_agent(node.socket_path());
   REQUIRE(mpi_start);
   const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
   REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
-  const auto first = client.await<RemoteStartAsked>();
-  REQUIRE(first);
+  const auto first = client.expect<RemoteStartAsked>();
   client = node.connect();
   client.hello(node.controller(), node.name());
-  const auto again = client.await<RemoteStartAsked>();
-  REQUIRE(again);
-  CHECK(again->ticket == first->ticket);
-  CHECK(again->command == "orted");
+  const auto again = client.expect<RemoteStartAsked>();
+  CHECK(again.ticket == first.ticket);
+  CHECK(again.command == "orted");
 }
 
 TEST_CASE("each mpi-start is told the end of its own daemon") {
   TestNode node("local-0");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 0));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(an_mpi_start(node, 0));
   for (const int code : {3, 4}) {
     auto mpi_start = connect_to_agent(node.socket_path());
     REQUIRE(mpi_start);
     const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
     REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
-    const auto asked = client.await<RemoteStartAsked>();
-    REQUIRE(asked);
-    client.send(RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"});
+    const auto asked = client.expect<RemoteStartAsked>();
+    client.send(RemoteStartEnded{asked.ticket, ExitStatus{code, 0}, "over"});
     const timeval patience{10, 0};
     ::setsockopt(mpi_start->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string answer(65536, '\0');
     const ssize_t got = ::recv(mpi_start->get(), answer.data(), answer.size(), 0);
     REQUIRE(got > 0);
     const std::string told(answer.data(), static_cast<std::size_t>(got));
-    CHECK(told == encode(ToAgent{RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"}}));
+    CHECK(told == encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{code, 0}, "over"}}));
   }
 }
 
@@ -264,10 +251,9 @@ TEST_CASE("an attempt that nobody started here is not held because of a late dae
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
   AgentClient client = node.greeted();
-  client.send(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
-  const auto refused = client.await<RemoteStartEnded>();
-  REQUIRE(refused);
-  CHECK(refused->status.code == 255);
+  const auto refused =
+      client.ask<RemoteStartEnded>(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
+  CHECK(refused.status.code == 255);
   client.send(Retire{});
   CHECK(eventually([&] { return !is_running(agent); }));
 }
@@ -297,10 +283,9 @@ TEST_CASE("staging that waits for blobs fails when none comes, and names node an
   staging.poll(boot_time() + AttemptStaging::stall_limit - std::chrono::seconds{1});
   staging.poll(boot_time() + AttemptStaging::stall_limit + std::chrono::seconds{1});
   io.run_for(std::chrono::milliseconds{20});
-  const auto failed = controller.await<StageDone>(std::chrono::seconds{1});
-  REQUIRE(failed);
-  CHECK_THAT(failed->error, ContainsSubstring("node n7"));
-  CHECK_THAT(failed->error, ContainsSubstring("'inputs/data/big.bin'"));
+  const auto failed = controller.expect<StageDone>(std::chrono::seconds{1});
+  CHECK_THAT(failed.error, ContainsSubstring("node n7"));
+  CHECK_THAT(failed.error, ContainsSubstring("'inputs/data/big.bin'"));
   line.detach()->close();
 }
 

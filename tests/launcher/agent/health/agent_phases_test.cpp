@@ -32,8 +32,7 @@ class Watched {
     client_.emplace(agent_.connect());
     Hello hello{wire_version, agent_.controller(), NodeId{agent_.name()}, Milliseconds{60000}, {}};
     hello.health = profile;
-    client_->send(hello);
-    REQUIRE(client_->await<Welcome>());
+    client_->ask<Welcome>(hello);
     CHECK(refused({}).empty());
   }
 
@@ -48,11 +47,9 @@ class Watched {
     check.with_health = true;
     check.health = health;
     check.skip = health.skip;
-    client_->send(check);
-    const auto gate = client_->await<CheckDone>();
-    REQUIRE(gate);
+    const auto gate = client_->ask<CheckDone>(check);
     std::vector<std::string> checks;
-    for (const CheckFailure& failure : gate->failures) {
+    for (const CheckFailure& failure : gate.failures) {
       const bool is_of_health = failure.check.starts_with("gpu.") || failure.check == "health";
       if (!is_of_health) continue;
       checks.push_back(failure.check);
@@ -64,10 +61,8 @@ class Watched {
   void start(const std::string& command, const JobHealth& health = {}) {
     StartRanks start = a_start(command);
     start.health = health;
-    client_->send(start);
-    const auto started = client_->await<StartDone>();
-    REQUIRE(started);
-    REQUIRE(started->error == "");
+    const auto started = client_->ask<StartDone>(start);
+    REQUIRE(started.error == "");
   }
   void stop() { client_->send(a_stop(milliseconds{0})); }
 
@@ -238,8 +233,7 @@ TEST_CASE("an agent that is connected is told of another profile, and judges by 
   Watched watched;
   WatchHealth other{gpu_profile()};
   other.health->gpu.count = 16;
-  watched.client().send(other);
-  REQUIRE(watched.client().await<FaultsTold>());
+  watched.client().ask<FaultsTold>(other);
   const auto checks = watched.refused({});
   CHECK(std::ranges::count(checks, "gpu.count") == 1);
 }
@@ -260,13 +254,10 @@ TEST_CASE("a process on a GPU while the node is measured, and just after, is no 
     watched.client().send(probe);
     probe.id = "q";
     probe.token = "token-of-another";
-    watched.client().send(probe);
-    const auto refused = watched.client().await<ExecEnded>();
-    REQUIRE(refused);
-    REQUIRE(refused->id == "q");  // the first one runs
+    const auto refused = watched.client().ask<ExecEnded>(probe);
+    REQUIRE(refused.id == "q");  // the first one runs
     CHECK(watched.refused(another).empty());
-    watched.client().send(ExecStop{"p"});
-    REQUIRE(watched.client().await<ExecEnded>());
+    watched.client().ask<ExecEnded>(ExecStop{"p"});
     CHECK(watched.refused({}).empty());
   }
   SECTION("not measured") {

@@ -15,7 +15,7 @@
 #include <fstream>
 #include <set>
 
-#include "launcher/agent/keeper/job_folders.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
 

@@ -15,7 +15,6 @@
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/agent/watch/rank_inspect.h"
-#include "launcher/agent/watch/rank_stats.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
 
@@ -299,9 +298,8 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
       {SYS_ppoll, "ppoll"},
       {SYS_rt_sigsuspend, std::to_string(SYS_rt_sigsuspend)}};
   std::vector<std::unique_ptr<Calling>> callers;
-  std::vector<RankProcesses> ranks{{RankId{0}, {stopped.pid}},
-                                   {RankId{1}, {sleeper.pid, child}},
-                                   {RankId{2}, {}}};
+  std::vector<RankProcesses> ranks{
+      {RankId{0}, {stopped.pid}}, {RankId{1}, {sleeper.pid, child}}, {RankId{2}, {}}};
   for (const Call& call : calls) {
     callers.push_back(std::make_unique<Calling>(call.number));
     REQUIRE(is_in_state(callers.back()->pid, 'S'));

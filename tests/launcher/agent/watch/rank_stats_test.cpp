@@ -1,5 +1,5 @@
 // What went through a node's network, of files that the test writes: of Linux 6.1, shortened.
-#include "launcher/agent/watch/rank_stats.h"
+#include "launcher/agent/watch/activity.h"
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
