@@ -24,9 +24,7 @@ SetMembers a_change(std::int64_t epoch, const std::vector<std::uint64_t>& ranks)
 // A node that holds ports for two ranks.
 struct ElasticNode {
   ElasticNode() {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
+    client.emplace(node.begin());
     const auto held = client->ask<PortsDone>(ReservePorts{JobId{"job"}, {}, 2, 20000, 29999});
     REQUIRE(held.error == "");
     ports = held.ports;
@@ -103,8 +101,7 @@ TEST_CASE("the membership never goes back to an older epoch, over whatever conne
   CHECK(one.set(a_change(3, {0, 5})) == "");
   CHECK(one.set(a_change(2, {0, 4})) == "");
   CHECK(one.file() == members_of(3, {0, 5}));
-  one.client.emplace(one.node.socket_path());
-  one.client->hello(one.node.controller(), one.node.name());
+  one.client.emplace(one.node.greeted());
   CHECK(one.set(a_change(2, {0, 4})) == "");
   CHECK(one.set(a_change(3, {0, 5})) == "");
   CHECK(one.file() == members_of(3, {0, 5}));

@@ -12,9 +12,7 @@ namespace {
 
 struct Started {
   explicit Started(const StartRanks& request) {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
+    client.emplace(node.begin());
     const auto done = client->ask<StartDone>(request);
     REQUIRE(done.error == "");
   }

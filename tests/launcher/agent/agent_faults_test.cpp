@@ -29,6 +29,13 @@ std::vector<pid_t> printed_pids(AgentClient& client, std::size_t count) {
   return pids;
 }
 
+// The agent's clock; 0: it has ended.
+std::int64_t now_there(AgentClient& client) {
+  client.send(Ping{1});
+  const auto pong = client.await<Pong>();
+  return pong ? pong->boot_ms : 0;
+}
+
 // A process that has nothing to do with the agent.
 struct Decoy {
   Decoy() : pid(::fork()) {
@@ -115,8 +122,7 @@ TEST_CASE("a broken connection loses and repeats nothing") {
 
 TEST_CASE("a newer controller connection replaces the older one") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient first = node.greeted();
+  AgentClient first = node.begin();
   AgentClient second = node.greeted();
   CHECK(eventually([&] { return !first.take(std::chrono::milliseconds{10}); }));
   const auto pong = second.ask<Pong>(Ping{77});
@@ -196,11 +202,6 @@ TEST_CASE("a controller that comes with a much shorter lease finds time to renew
   REQUIRE(node.serve() == 0);
   auto earlier = node.connect();
   const Welcome first = earlier.hello(node.controller(), node.name());
-  const auto now_there = [](AgentClient& client) {
-    client.send(Ping{1});
-    const auto pong = client.await<Pong>();
-    return pong ? pong->boot_ms : 0;
-  };
   REQUIRE(eventually([&] { return now_there(earlier) > first.boot_ms + 2000; }));
   auto controller = node.connect();
   Welcome welcome =
@@ -227,11 +228,6 @@ TEST_CASE("a shorter lease that is brought late does not outlive the earlier one
   auto earlier = node.connect();
   const Welcome first =
       earlier.hello(node.controller(), node.name(), std::chrono::milliseconds(3000));
-  const auto now_there = [](AgentClient& client) {
-    client.send(Ping{1});
-    const auto pong = client.await<Pong>();
-    return pong ? pong->boot_ms : 0;
-  };
   // Nothing is heard of the agent from the first word on; the next controller comes late.
   REQUIRE(eventually([&] { return now_there(earlier) > first.boot_ms + 2000; }));
   auto later = node.connect();

@@ -24,10 +24,11 @@ StartRanks a_saver(const std::string& on_term) {
       "echo ready; while :; do wait; done");
 }
 
-void start(AgentClient& client, const TestNode& node, const StartRanks& ranks) {
-  client.hello(node.controller(), node.name());
+AgentClient started(TestNode& node, const StartRanks& ranks) {
+  AgentClient client = node.begin();
   client.ask<StartDone>(ranks);
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
+  return client;
 }
 
 StopAttempt a_patient_stop(milliseconds grace, milliseconds grace_max) {
@@ -40,11 +41,9 @@ StopAttempt a_patient_stop(milliseconds grace, milliseconds grace_max) {
 
 TEST_CASE("ranks that go on saving have longer than their grace, and so have their workers") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node,
-        a_saver("i=0; while [ $i -lt 12 ]; do i=$((i+1)); echo $i >>part; sleep 0.25; done; "
-                "kill -0 $w && echo saved; exit 3"));
+  AgentClient client = started(
+      node, a_saver("i=0; while [ $i -lt 12 ]; do i=$((i+1)); echo $i >>part; sleep 0.25; done; "
+                    "kill -0 $w && echo saved; exit 3"));
   client.ask<AttemptClean>(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
   CHECK(client.output(0) == "ready\nsaved\n");
   CHECK(client.ended()[0].status.code == 3);
@@ -52,11 +51,9 @@ TEST_CASE("ranks that go on saving have longer than their grace, and so have the
 
 TEST_CASE("a rank whose checkpoint no longer grows is killed five seconds later") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node,
-        a_saver("for i in 1 2 3 4; do echo $i >>part; sleep 0.25; done; echo stuck; "
-                "while :; do sleep 1000; done"));
+  AgentClient client =
+      started(node, a_saver("for i in 1 2 3 4; do echo $i >>part; sleep 0.25; done; echo stuck; "
+                            "while :; do sleep 1000; done"));
   client.send(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nstuck\n"; }));
   const auto stuck = std::chrono::steady_clock::now();
@@ -69,9 +66,7 @@ TEST_CASE("a rank whose checkpoint no longer grows is killed five seconds later"
 
 TEST_CASE("saving without an end is ended at the most that a grace may take") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("while :; do echo more >>part; sleep 0.2; done"));
+  AgentClient client = started(node, a_saver("while :; do echo more >>part; sleep 0.2; done"));
   const auto begin = std::chrono::steady_clock::now();
   client.ask<AttemptClean>(a_patient_stop(milliseconds{500}, milliseconds{2000}));
   const auto took = std::chrono::steady_clock::now() - begin;
@@ -81,9 +76,8 @@ TEST_CASE("saving without an end is ended at the most that a grace may take") {
 
 TEST_CASE("a shorter grace that is asked for later ends the saving") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("echo saving; while :; do echo more >>part; sleep 0.2; done"));
+  AgentClient client =
+      started(node, a_saver("echo saving; while :; do echo more >>part; sleep 0.2; done"));
   client.send(a_patient_stop(milliseconds{600000}, milliseconds{600000}));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nsaving\n"; }));
   client.send(a_patient_stop(milliseconds{0}, milliseconds{0}));
@@ -127,9 +121,7 @@ TEST_CASE("a notice file is told when it appears, when it changes and when it is
 
 TEST_CASE("an agent that is told to end says so and lets its ranks save first") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("sleep 0.5; echo saved; exit 3"));
+  AgentClient client = started(node, a_saver("sleep 0.5; echo saved; exit 3"));
   const pid_t agent = node.agent_pid();
   ::kill(agent, SIGTERM);
   const auto seen = client.expect<NoticeSeen>();
@@ -148,13 +140,9 @@ TEST_CASE("an agent that is told to end says so and lets its ranks save first") 
 
 TEST_CASE("an agent without a controller that is told to end ends its ranks and leaves") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  const pid_t agent = node.agent_pid();
   const std::string saved = node.home() + "/saved";
-  {
-    AgentClient client = node.connect();
-    start(client, node, a_saver("sleep 0.5; echo done >" + saved + "; exit 3"));
-  }
+  started(node, a_saver("sleep 0.5; echo done >" + saved + "; exit 3"));
+  const pid_t agent = node.agent_pid();
   ::kill(agent, SIGTERM);
   CHECK(eventually([&] { return !is_running(agent); }));
   CHECK(read_file(saved) == "done\n");
@@ -163,10 +151,8 @@ TEST_CASE("an agent without a controller that is told to end ends its ranks and 
 TEST_CASE("an agent that runs nothing ends at once, and so does one that is told twice") {
   const bool runs = GENERATE(false, true);
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = runs ? started(node, a_saver("sleep 1000")) : node.begin();
   const pid_t agent = node.agent_pid();
-  AgentClient client = node.connect();
-  if (runs) start(client, node, a_saver("sleep 1000"));
   ::kill(agent, SIGTERM);
   if (runs) {
     REQUIRE(client.await<NoticeSeen>());

@@ -47,8 +47,7 @@ TEST_CASE("code and inputs are requested once and are there when the rank starts
     client.ask<StageDone>(request);
   }
   SECTION("after a broken connection") {
-    client = node.connect();
-    client.hello(node.controller(), node.name());
+    client = node.greeted();
     client.send(request);
     wanted = client.await<WantBlobs>();
     REQUIRE(wanted);

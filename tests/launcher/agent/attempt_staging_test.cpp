@@ -102,7 +102,7 @@ TEST_CASE("blobs that do not come fail what waits for them, while somebody could
   node.staging->poll(now + AttemptStaging::stall_limit - std::chrono::seconds{2});
   CHECK(node.heard.is_silent_about<StageDone>());
   node.staging->poll(now + AttemptStaging::stall_limit + std::chrono::seconds{2});
-  CHECK_THAT(node.end(), ContainsSubstring("node n7") && ContainsSubstring("inputs/data/a.bin"));
+  CHECK_THAT(node.end(), ContainsSubstring("node n7") && ContainsSubstring("'inputs/data/a.bin'"));
   CHECK_FALSE(node.staging->knows(JobId{"job"}));
 }
 

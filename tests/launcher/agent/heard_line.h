@@ -52,6 +52,10 @@ class HeardLine {
     });
     return found;
   }
+  template <class T>
+  T expect() {
+    return await<T>().value();  // throws, which fails the test
+  }
   // It has not come, and nothing that is ready brings it.
   template <class T>
   bool is_silent_about() {

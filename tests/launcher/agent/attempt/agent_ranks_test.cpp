@@ -12,11 +12,7 @@ using namespace muster;
 namespace {
 
 struct Running {
-  explicit Running(TestNode& on) : node(on) {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
-  }
+  explicit Running(const std::string& name = "n1") : node(name) { client.emplace(node.begin()); }
   void start(const StartRanks& request) {
     const auto done = client->ask<StartDone>(request);
     REQUIRE(done.error == "");
@@ -30,15 +26,14 @@ struct Running {
     REQUIRE(client->fault == "");
     return clean;
   }
-  TestNode& node;
+  TestNode node;
   std::optional<AgentClient> client;
 };
 
 }  // namespace
 
 TEST_CASE("a rank's output and exit code arrive") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("echo out; echo err >&2; exit 7"));
   const RankEnded ended = agent.end_of(0);
   CHECK(ended.status.code == 7);
@@ -50,8 +45,7 @@ TEST_CASE("a rank's output and exit code arrive") {
 }
 
 TEST_CASE("a command that does not exist ends with 127 and a signal is reported as one") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("[ $RANK = 0 ] && exec no-such-program-anywhere; kill -SEGV $$", 2);
   agent.start(start);
   CHECK(agent.end_of(0).status.code == 127);
@@ -59,8 +53,7 @@ TEST_CASE("a command that does not exist ends with 127 and a signal is reported 
 }
 
 TEST_CASE("environment values arrive byte for byte") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   std::string every_byte;
   for (int byte = 1; byte < 256; ++byte) every_byte.push_back(static_cast<char>(byte));
   auto start = a_start("env -0");
@@ -80,8 +73,7 @@ TEST_CASE("environment values arrive byte for byte") {
 }
 
 TEST_CASE("a variable that the kernel cannot pass on is an error with its name") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("true");
   start.environment["HUGE"] = std::string(200'000, 'x');
   const auto done = agent.client->ask<StartDone>(start);
@@ -90,8 +82,7 @@ TEST_CASE("a variable that the kernel cannot pass on is an error with its name")
 }
 
 TEST_CASE("variables that are too many for the kernel together are the job's own doing") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("true");
   const std::string text(100'000, 'x');
   for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
@@ -101,8 +92,7 @@ TEST_CASE("variables that are too many for the kernel together are the job's own
 }
 
 TEST_CASE("output that is no text arrives as it is, in order") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("printf '\\377\\000\\001\\n'; seq 1 200000; printf 'no newline \\303'"));
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
@@ -113,8 +103,7 @@ TEST_CASE("output that is no text arrives as it is, in order") {
 }
 
 TEST_CASE("one line of 100 MB arrives whole and fast") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.client->keeps_output = false;
   const auto begin = std::chrono::steady_clock::now();
   agent.start(a_start("head -c 100000000 /dev/zero | tr '\\0' x"));
@@ -126,8 +115,7 @@ TEST_CASE("one line of 100 MB arrives whole and fast") {
 }
 
 TEST_CASE("a start that is asked for twice happens once") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   const auto start = a_start("echo once; sleep 1000");
   agent.start(start);
   agent.start(start);
@@ -137,8 +125,7 @@ TEST_CASE("a start that is asked for twice happens once") {
 }
 
 TEST_CASE("placeholders, parameters and the resume argument are filled in on the node") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("echo \x01inputs.data\x02 \x01outputs.model\x02 $AZUREML_PARAMETER_lr");
   start.inputs["data"].path = "/no/such/place";
   start.inputs["lr"].is_literal = true;
@@ -149,14 +136,13 @@ TEST_CASE("placeholders, parameters and the resume argument are filled in on the
   agent.start(start);
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
-  CHECK(agent.client->output(0) == "/no/such/place " + node.job_directory("job") +
+  CHECK(agent.client->output(0) == "/no/such/place " + agent.node.job_directory("job") +
                                        "/outputs/model 0.1 --resume /ckpt/s000000042-g1 "
                                        "--step 42\n");
 }
 
 TEST_CASE("files below ./outputs and ./logs are collected") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(
       a_start("mkdir -p outputs/deep; echo model > outputs/deep/m; echo log > logs/l; "
               "echo lost > elsewhere"));
@@ -170,8 +156,7 @@ TEST_CASE("files below ./outputs and ./logs are collected") {
 }
 
 TEST_CASE("steps and metrics are told") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(
       a_start("echo '{\"step\":3}' >> $MUSTER_METRICS; echo 3 > $MUSTER_HEARTBEAT; "
               "exec sleep 1000"));
@@ -182,13 +167,12 @@ TEST_CASE("steps and metrics are told") {
 }
 
 TEST_CASE("a command beside a rank has its environment, directory and input") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("echo here > marker; exec sleep 1000");
   start.environment["COLOUR"] = "blue";
   agent.start(start);
-  REQUIRE(
-      eventually([&] { return read_file(node.job_directory("job") + "/code-0/marker") != ""; }));
+  REQUIRE(eventually(
+      [&] { return read_file(agent.node.job_directory("job") + "/code-0/marker") != ""; }));
   agent.client->send(
       ExecStart{"e1",
                 JobId{"job"},
@@ -208,10 +192,8 @@ TEST_CASE("a command beside a rank has its environment, directory and input") {
 }
 
 TEST_CASE("ports differ between jobs and agents of one machine and are never 6000") {
-  TestNode node;
-  TestNode other("n2");
-  Running agent(node);
-  Running second(other);
+  Running agent;
+  Running second("n2");
   std::set<int> seen;
   for (auto* one : {&agent, &second}) {
     for (const char* job : {"a", "b"}) {
@@ -230,8 +212,7 @@ TEST_CASE("ports differ between jobs and agents of one machine and are never 600
 }
 
 TEST_CASE("the start gate names what is missing") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   CheckNode request;
   request.job.value = "job";
   request.programs = {"sh", "no-such-interpreter"};
@@ -243,8 +224,7 @@ TEST_CASE("the start gate names what is missing") {
 }
 
 TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and told again") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("echo $$; exec sleep 1000", 2));
   REQUIRE(agent.client->wait([&] { return !agent.client->output(1).empty(); }));
   const auto pid = static_cast<pid_t>(std::stoi(agent.client->output(1)));
@@ -261,8 +241,7 @@ TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and t
   CHECK_THAT(seen.ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
   CHECK_THAT(seen.ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
 
-  agent.client.emplace(node.socket_path());
-  agent.client->hello(node.controller(), node.name());
+  agent.client.emplace(agent.node.greeted());
   const auto again = agent.client->expect<RankActivity>();
   CHECK(again.ranks.size() == 2);
   agent.clean(a_stop(std::chrono::seconds{5}));

@@ -16,8 +16,6 @@
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/node/process_scan.h"
-#include "launcher/agent/staging.h"
-#include "launcher/staging/content_hash.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -50,6 +48,24 @@ pid_t pid_in(const std::string& text) {
   pid_t pid = 0;
   if (text.find('\n') != text.npos) std::from_chars(text.data(), text.data() + text.size(), pid);
   return pid;
+}
+
+// Of a child task; stopped at once where that is wanted.
+Result<std::string> outcome_of(ChildTasks::Work work, Milliseconds limit, bool is_stopped = false) {
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  std::optional<Result<std::string>> answer;
+  const auto id =
+      tasks.run(std::move(work), limit, [&](Result<std::string> got) { answer = std::move(got); });
+  if (is_stopped) tasks.stop(id);
+  io.run();
+  return answer.value();
+}
+
+std::string falls_silent(const ChildTasks::Tell& tell) {
+  tell("code/big.bin");
+  ::pause();
+  return {};
 }
 
 }  // namespace
@@ -194,8 +210,7 @@ TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
   const std::string command = "orted -mca ess \"env\"";
   client.send(RemoteStart{"r1", JobId{"job"}, AttemptId{}, command});
   REQUIRE(eventually([&] { return read_file(ran) == "ran\n"; }));
-  client = node.connect();
-  client.hello(node.controller(), node.name());
+  client = node.greeted();
   client.send(RemoteStart{"r2", JobId{"job"}, AttemptId{}, command});
   std::ofstream(go).put('\n');
   auto ended = client.await<RemoteStartEnded>();
@@ -218,8 +233,7 @@ TEST_CASE("what mpirun asked for over a lost connection is asked for again over 
   const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
   REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
   const auto first = client.expect<RemoteStartAsked>();
-  client = node.connect();
-  client.hello(node.controller(), node.name());
+  client = node.greeted();
   const auto again = client.expect<RemoteStartAsked>();
   CHECK(again.ticket == first.ticket);
   CHECK(again.command == "orted");
@@ -258,60 +272,15 @@ TEST_CASE("an attempt that nobody started here is not held because of a late dae
   CHECK(eventually([&] { return !is_running(agent); }));
 }
 
-TEST_CASE("staging that waits for blobs fails when none comes, and names node and file") {
-  TestNode node("n7");
-  const auto run = open_run_directory(node.home(), node.controller(), NodeId{"n7"});
-  REQUIRE(run);
-  int ends[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  AgentClient controller{Fd(ends[1])};
-  boost::asio::io_context io;
-  using Local = boost::asio::local::stream_protocol;
-  ControllerLine line;
-  line.attach(std::make_shared<PeerConnection>(Local::socket(io, Local(), ends[0])));
-  ChildTasks tasks(io);
-  AttemptStaging staging(*run, line, tasks);
-  const TreeEntry file{TreeEntry::Kind::file, "big.bin", 0644, 4, content_hash_of("data"), {}};
-  staging.stage(StageTrees{JobId{"job"}, AttemptId{}, {{"inputs/data", {file}, false}}});
-  std::optional<WantBlobs> wanted;
-  REQUIRE(eventually([&] {
-    io.run_for(std::chrono::milliseconds{20});
-    io.restart();
-    if (!wanted) wanted = controller.await<WantBlobs>(std::chrono::milliseconds{1});
-    return wanted.has_value();
-  }));
-  staging.poll(boot_time() + AttemptStaging::stall_limit - std::chrono::seconds{1});
-  staging.poll(boot_time() + AttemptStaging::stall_limit + std::chrono::seconds{1});
-  io.run_for(std::chrono::milliseconds{20});
-  const auto failed = controller.expect<StageDone>(std::chrono::seconds{1});
-  CHECK_THAT(failed.error, ContainsSubstring("node n7"));
-  CHECK_THAT(failed.error, ContainsSubstring("'inputs/data/big.bin'"));
-  line.detach()->close();
-}
-
 TEST_CASE("a child that falls silent is ended and says where it was") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
-  tasks.run(
-      [](const ChildTasks::Tell& tell) {
-        tell("code/big.bin");
-        ::pause();
-        return std::string();
-      },
-      Milliseconds{300}, [&](Result<std::string> got) { answer = std::move(got); });
-  io.run();
-  REQUIRE(answer);
-  REQUIRE_FALSE(*answer);
-  CHECK_THAT(answer->error().message, ContainsSubstring("last at 'code/big.bin'"));
+  const auto answer = outcome_of(falls_silent, Milliseconds{300});
+  REQUIRE_FALSE(answer);
+  CHECK_THAT(answer.error().message, ContainsSubstring("last at 'code/big.bin'"));
 }
 
 TEST_CASE("a child that goes on telling may take longer than its limit") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
   const auto begin = std::chrono::steady_clock::now();
-  tasks.run(
+  const auto answer = outcome_of(
       [begin](const ChildTasks::Tell& tell) {
         while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{3500}) {
           ::usleep(20'000);
@@ -319,25 +288,11 @@ TEST_CASE("a child that goes on telling may take longer than its limit") {
         }
         return std::string("PA\0.", 4);
       },
-      Milliseconds{2500}, [&](Result<std::string> got) { answer = std::move(got); });
-  io.run();
+      Milliseconds{2500});
   REQUIRE(answer);
-  REQUIRE(*answer);
-  CHECK(**answer == std::string("PA\0.", 4));
+  CHECK(*answer == std::string("PA\0.", 4));
 }
 
 TEST_CASE("a child that is stopped gives an error and no answer") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
-  const auto id = tasks.run(
-      [](const ChildTasks::Tell&) {
-        ::pause();
-        return std::string();
-      },
-      Milliseconds{60000}, [&](Result<std::string> got) { answer = std::move(got); });
-  tasks.stop(id);
-  io.run();
-  REQUIRE(answer);
-  CHECK_FALSE(*answer);
+  CHECK_FALSE(outcome_of(falls_silent, Milliseconds{60000}, true));
 }

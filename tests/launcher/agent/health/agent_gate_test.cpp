@@ -69,6 +69,18 @@ class Gate {
     check.failed_ago = failed_ago;
     client_->send(check);
   }
+  // A measurement for attempt 0 has begun that leaves something behind.
+  void lingers() {
+    is_measured("linger");
+    ask(0);
+    REQUIRE(eventually([&] { return times() == 1; }));
+  }
+  // For a person.
+  void measure(const std::string& id) {
+    MeasureNode request;
+    request.id = id;
+    client_->send(request);
+  }
   void stop(int attempt) {
     StopAttempt stop = a_stop(milliseconds{0});
     stop.attempt = AttemptId{attempt};
@@ -226,9 +238,7 @@ TEST_CASE("a gate that measures goes on over the deadline of the quick checks, u
 
 TEST_CASE("what was killed is gone before the next gate measures") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   gate.stop(0);
   gate.ask(1);
@@ -239,9 +249,7 @@ TEST_CASE("what was killed is gone before the next gate measures") {
 TEST_CASE("a job that comes ends what measures for a person, and is checked when that is gone") {
   Gate gate(with_floor(100));
   gate.is_measured("linger");
-  MeasureNode measure;
-  measure.id = "person";
-  gate.client().send(measure);
+  gate.measure("person");
   REQUIRE(eventually([&] { return gate.times() == 1; }));
   CHECK(gate.asked(false).empty());
   CHECK(gate.history() == "asked\ngone\n");
@@ -252,9 +260,7 @@ TEST_CASE("a job that comes ends what measures for a person, and is checked when
 
 TEST_CASE("a job that comes ends the gate of another, whose gang was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   gate.ask(0, false, {}, "other");
   CHECK(gate.answer().empty());
@@ -266,9 +272,7 @@ TEST_CASE("a job that comes ends the gate of another, whose gang was given back"
 
 TEST_CASE("who measures a node that no job has ends the gate of a gang that was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   MeasureNode measure;
   measure.id = "person";
@@ -280,9 +284,7 @@ TEST_CASE("who measures a node that no job has ends the gate of a gang that was 
 
 TEST_CASE("what resets an idle node waits for the end of a gate whose gang was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.client().send(
       RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/bin/true"}, Milliseconds{20'000}});
   const auto run = gate.client().expect<RemedyRun>(seconds{10});
@@ -294,9 +296,7 @@ TEST_CASE("who measures waits for what was stopped before, and is told when that
   Gate gate(with_floor(100));
   const auto measure = [&](const char* id, const std::string& text, const std::string& history) {
     gate.is_measured(text);
-    MeasureNode request;
-    request.id = id;
-    gate.client().send(request);
+    gate.measure(id);
     REQUIRE(eventually([&] { return gate.history() == history; }));
   };
   const auto end_of = [&](const char* id) {
@@ -310,9 +310,7 @@ TEST_CASE("who measures waits for what was stopped before, and is told when that
   measure("2", "hold", "asked\ngone\nasked\n");
   gate.client().send(ExecStop{"2"});
   end_of("2");
-  MeasureNode third;
-  third.id = "3";
-  gate.client().send(third);
+  gate.measure("3");
   CHECK_THAT(end_of("3").error, ContainsSubstring("of what was measured before does not end"));
   CHECK(gate.history() == "asked\ngone\nasked\n");
   REQUIRE(eventually([&] { return gate.history() == "asked\ngone\nasked\ngone\n"; }));

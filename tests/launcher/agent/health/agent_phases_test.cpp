@@ -64,7 +64,7 @@ class Watched {
     const auto started = client_->ask<StartDone>(start);
     REQUIRE(started.error == "");
   }
-  void stop() { client_->send(a_stop(milliseconds{0})); }
+  void stop() { client_->ask<AttemptClean>(a_stop(milliseconds{0})); }
 
   // Of all that has been told, and is told until then; milliseconds{1}: what has come.
   std::optional<NodeFault> fault(const std::string& check, Remedy remedy, milliseconds limit) {
@@ -114,7 +114,6 @@ TEST_CASE("what a job leaves on a GPU is found when its last rank is gone") {
   watched.start("exec sleep 600");
   watched.node().driver_says("gpu2.repair.channel 1");  // asked for at no other time
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.repair_pending", Remedy::reset, seconds{8});
   REQUIRE(fault);
   CHECK(fault->device == "gpu2");
@@ -127,7 +126,6 @@ TEST_CASE("the next gate waits for what the last job's end has begun to ask") {
   watched.start("exec sleep 600");
   watched.node().driver_says("gpu2.repair.channel 1");
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(watched.refused({}) == std::vector<std::string>{"gpu.repair_pending"});
 }
 
@@ -140,7 +138,6 @@ TEST_CASE("a GPU whose memory was repaired is to be reset when its job has ended
   CHECK(noted->device == "gpu6");
   CHECK_FALSE(watched.fault("gpu.xid", Remedy::reset, seconds{2}));
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.xid", Remedy::reset, milliseconds{1});  // told before
   REQUIRE(fault);
   CHECK(fault->device == "gpu6");
@@ -158,7 +155,6 @@ TEST_CASE("what killed a rank is looked for at once, and told before the attempt
   REQUIRE(::system(("touch " + watched.go()).c_str()) == 0);
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.recovery_action", Remedy::reboot, milliseconds{1});
   CHECK(fault.has_value() == is_looked_for);
   if (fault) {
@@ -175,7 +171,6 @@ TEST_CASE("a suspicion after a failure is confirmed before the attempt's end is 
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   const auto begun = std::chrono::steady_clock::now();
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(std::chrono::steady_clock::now() - begun < seconds{7});
   CHECK(watched.fault("gpu.count", Remedy::reset, milliseconds{1}));
 }
@@ -187,7 +182,6 @@ TEST_CASE("an attempt whose ranks did not fail ends without any wait for checks"
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   const auto begun = std::chrono::steady_clock::now();
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(std::chrono::steady_clock::now() - begun < seconds{2});
 }
 

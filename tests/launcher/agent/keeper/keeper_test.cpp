@@ -8,6 +8,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "launcher/agent/node/process_scan.h"
@@ -30,7 +31,7 @@ struct KeptRun {
   KeptRun() {
     char pattern[] = "/tmp/muster-keeper.XXXXXX";
     REQUIRE(::mkdtemp(pattern) != nullptr);
-    home = pattern;
+    home = std::filesystem::canonical(pattern);
     auto opened = open_run_directory(home, "c", NodeId{"n"});
     REQUIRE(opened);
     run.emplace(std::move(*opened));
@@ -62,6 +63,18 @@ struct KeptRun {
     const Fd pipe(::open(path(number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     char byte = 0;
     return ::read(pipe.get(), &byte, 1) == 1 && byte == 'x';
+  }
+  // The numbers of the pipes that the process has open.
+  std::set<int> held_by(pid_t process) const {
+    std::set<int> numbers;
+    std::error_code failed;
+    const std::string files = "/proc/" + std::to_string(process) + "/fd";
+    for (const auto& file : std::filesystem::directory_iterator(files, failed)) {
+      const std::string target = std::filesystem::read_symlink(file.path(), failed).string();
+      const std::string start = home + "/pipe";
+      if (target.starts_with(start)) numbers.insert(std::atoi(target.c_str() + start.size()));
+    }
+    return numbers;
   }
   // Another one than `before`; 0: there is none.
   pid_t standby_of(pid_t of, pid_t before = 0) const {
@@ -232,4 +245,19 @@ TEST_CASE("a standby that is killed or stopped is replaced") {
   REQUIRE(::kill(keeper, SIGKILL) == 0);
   REQUIRE(one.standby_of(second) > 0);
   for (int i = 1; i <= 3; ++i) CHECK(one.is_held(i));
+}
+
+TEST_CASE("a keeper lets go of pipes whose names are gone, and of nothing else") {
+  KeptRun one;
+  const auto first = one.pipes(1, 2);
+  const auto third = one.pipes(3, 3);
+  REQUIRE(one.keeper->ensure(numbers_of(first)));
+  const pid_t pid = one.keeper->pid().value();
+  one.keeper->hold(numbers_of(third));
+  CHECK(comes_true([&] { return one.held_by(pid) == std::set{1, 2, 3}; }));
+  std::filesystem::remove(one.path(1));
+  std::filesystem::remove(one.path(3));
+  const auto fourth = one.pipes(4, 4);
+  one.keeper->hold(numbers_of(fourth));
+  CHECK(comes_true([&] { return one.held_by(pid) == std::set{2, 4}; }));
 }
