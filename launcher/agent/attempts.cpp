@@ -347,12 +347,7 @@ void Attempts::watch_checkpoints(Held& held) {
     const auto& ranks = attempt.start_request()->ranks;
     const auto tell = [this, key, rank = ranks.empty() ? RankId{} : ranks.front().rank](
                           const CheckpointRef& newest) {
-      Progress progress;
-      progress.job = key.job;
-      progress.attempt = key.attempt;
-      progress.rank = rank;
-      progress.checkpoint = newest;
-      site_.line.send(progress);
+      site_.line.send(Progress{key.job, key.attempt, rank, {}, {}, newest});
     };
     held.checkpoints.emplace(tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
                              tell);

@@ -298,10 +298,6 @@ void NodeUse::follow(const std::optional<HealthProfile>& profile) {
   if (const auto faults = health_.state()) site_.line.send(*faults);
 }
 
-void NodeUse::handle(const WatchHealth& request, std::string_view) {
-  follow(request.health);
-}
-
 void NodeUse::handle(const FaultsMended& request, std::string_view) {
   health_.faults_fixed(request.ids);
   gate_.faults_fixed();

@@ -1,5 +1,4 @@
 // `muster agent serve`: from a command line to a daemon that listens.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "launcher/agent/agent.h"
@@ -78,16 +78,14 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
 // Closes what came from the caller by accident: a ssh channel must not stay open because an agent
 // holds a copy of it. What the agent opened itself closes on exec and is told apart by that.
 void close_inherited(int ready_fd) {
-  DIR* open_ones = ::opendir("/proc/self/fd");
-  if (open_ones == nullptr) return;
   std::vector<int> accidents;
-  while (const dirent* entry = ::readdir(open_ones)) {
-    const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
+    const int fd = std::atoi(entry.path().filename().c_str());
     const int flags = ::fcntl(fd, F_GETFD);
-    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd || fd == ::dirfd(open_ones);
+    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd;
     if (!is_ours && flags >= 0 && (flags & FD_CLOEXEC) == 0) accidents.push_back(fd);
   }
-  ::closedir(open_ones);
   for (const int fd : accidents) ::close(fd);
 }
 

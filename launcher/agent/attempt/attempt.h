@@ -59,7 +59,7 @@ class LocalAttempt {
   // What a dead agent left on disk; its processes are gone.
   void restore();
   void start(const StartRanks& request);
-  void hold_ports(PortReservation ports);
+  void hold_ports(PortReservation ports) { ports_ = std::move(ports); }
   // Empty: the file says this epoch or a newer one.
   std::string set_members(const SetMembers& request);
   const std::vector<int>& ports() const { return ports_.ports; }
@@ -133,7 +133,7 @@ class LocalAttempt {
   void note_end(RankExit exit);
   void tell_ends();
   void tell_end(const RankExit& exit);
-  std::string daemon_log_path() const;
+  std::string daemon_log_path() const { return layout_.spool + "/mpi-daemon.log"; }
   std::vector<ProcessInfo> signal_targets() const;
 
   const AgentSite& site_;

@@ -10,6 +10,7 @@
 #include "launcher/os/clocks.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/json_fields.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -49,7 +50,7 @@ HealthMonitor::HealthMonitor(boost::asio::io_context& io, Site site, Tell tell)
       reader_(io, site_.helper, [this] { step(); }) {}
 
 CheckMoment HealthMonitor::moment() {
-  return {std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()), raw_time()};
+  return {wall_clock_now(), raw_time()};
 }
 
 // ---- beginning --------------------------------------------------------------------------------

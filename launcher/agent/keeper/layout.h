@@ -51,6 +51,8 @@ bool is_token_of_run(const RunDirectory& run, const std::string& token);
 
 AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key);
 
-std::string spools_root(const RunDirectory& run);
+inline std::string spools_root(const RunDirectory& run) {
+  return run.path + "/attempts";
+}
 
 }  // namespace muster

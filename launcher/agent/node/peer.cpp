@@ -142,16 +142,8 @@ void Listener::accept_next() {
   });
 }
 
-bool ControllerLine::has_room() const {
-  return connection_ && connection_->queued_bytes() < queue_limit_bytes;
-}
-
 void ControllerLine::send(const FromAgent& message, std::string_view payload) {
   if (connection_) connection_->write(encode(message, payload));
-}
-
-void ControllerLine::send_encoded(std::string frame) {
-  if (connection_) connection_->write(std::move(frame));
 }
 
 }  // namespace muster

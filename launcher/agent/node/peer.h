@@ -89,9 +89,11 @@ class ControllerLine {
   static constexpr std::size_t queue_limit_bytes = 4u << 20;
 
   bool is_open() const { return connection_ != nullptr; }
-  bool has_room() const;
+  bool has_room() const { return connection_ && connection_->queued_bytes() < queue_limit_bytes; }
   void send(const FromAgent& message, std::string_view payload = {});
-  void send_encoded(std::string frame);
+  void send_encoded(std::string frame) {
+    if (connection_) connection_->write(std::move(frame));
+  }
   void attach(std::shared_ptr<PeerConnection> connection) {
     connection_ = std::move(connection);
     ++generation_;

@@ -41,7 +41,6 @@ struct ElasticNode {
     CHECK(done.members_epoch == change.members_epoch);
     return done.error;
   }
-  std::string file() const { return read_file(node.run_directory() + "/attempts/job/0/members"); }
   bool says(const std::string& text) {
     return client->wait([&] { return client->output(0) == text; });
   }
@@ -93,33 +92,6 @@ TEST_CASE("a rank that joins finds no membership until it is one of them") {
   REQUIRE(one.says("alone\n"));
   CHECK(one.set(a_change(3, {4, 0})) == "");
   CHECK(one.says("alone\n" + members_of(3, {4, 0})));
-}
-
-TEST_CASE("the membership never goes back to an older epoch, over whatever connection") {
-  ElasticNode one;
-  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
-  CHECK(one.set(a_change(3, {0, 5})) == "");
-  CHECK(one.set(a_change(2, {0, 4})) == "");
-  CHECK(one.file() == members_of(3, {0, 5}));
-  one.client.emplace(one.node.greeted());
-  CHECK(one.set(a_change(2, {0, 4})) == "");
-  CHECK(one.set(a_change(3, {0, 5})) == "");
-  CHECK(one.file() == members_of(3, {0, 5}));
-  CHECK(one.set(a_change(4, {0})) == "");
-  CHECK(one.file() == members_of(4, {0}));
-}
-
-TEST_CASE("a membership that is none, or for nobody here, is refused and changes nothing") {
-  ElasticNode one;
-  CHECK(one.set(a_change(2, {0})) == "no elastic attempt was started on this node");
-  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
-  CHECK(one.set({JobId{"job"}, {}, 2, "{\"epoch\": 2, \"members\": ["}) ==
-        "the membership of epoch 2 is malformed");
-  CHECK(one.set({JobId{"job"}, {}, 2, members_of(7, {0})}) ==
-        "the membership of epoch 2 is malformed");
-  CHECK(one.file() == members_of(1, {0}));
-  CHECK(one.set({JobId{"other"}, {}, 2, members_of(2, {0})}) ==
-        "the attempt does not run on node n1");
 }
 
 TEST_CASE("a membership that cannot be written is an error") {

@@ -87,13 +87,6 @@ TEST_CASE("a rank that saves in its grace is waited for, its workers are left to
   CHECK(client.ended()[0].asked_to_stop);
 }
 
-TEST_CASE("an unknown attempt is clean at once") {
-  TestNode node;
-  AgentClient client = node.begin();
-  client.send(a_stop());
-  CHECK(client.await<AttemptClean>());
-}
-
 TEST_CASE("a broken connection loses and repeats nothing") {
   TestNode node;
   REQUIRE(node.serve() == 0);
@@ -118,16 +111,6 @@ TEST_CASE("a broken connection loses and repeats nothing") {
   for (int i = 1; expected.size() < total; ++i) expected += std::to_string(i) + "\n";
   expected.resize(total);
   CHECK((client.output(0) == expected + "end\n"));
-}
-
-TEST_CASE("a newer controller connection replaces the older one") {
-  TestNode node;
-  AgentClient first = node.begin();
-  AgentClient second = node.greeted();
-  CHECK(eventually([&] { return !first.take(std::chrono::milliseconds{10}); }));
-  const auto pong = second.ask<Pong>(Ping{77});
-  REQUIRE(pong.clock);
-  CHECK(pong.clock->sent_us == 77);
 }
 
 TEST_CASE("a killed agent takes its ranks along and the next one delivers their output") {
@@ -269,13 +252,4 @@ TEST_CASE("a second serve on the same directory is quiet and changes nothing") {
   const pid_t agent = node.agent_pid();
   CHECK(node.serve() == 0);
   CHECK(node.agent_pid() == agent);
-}
-
-TEST_CASE("a retired agent that holds nothing leaves") {
-  TestNode node;
-  REQUIRE(node.serve() == 0);
-  const pid_t agent = node.agent_pid();
-  AgentClient client = node.greeted();
-  client.send(Retire{});
-  CHECK(eventually([&] { return !is_running(agent); }));
 }

@@ -2,8 +2,6 @@
 // is taken away leaves of it.
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -82,41 +80,6 @@ TEST_CASE("a shorter grace that is asked for later ends the saving") {
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nsaving\n"; }));
   client.send(a_patient_stop(milliseconds{0}, milliseconds{0}));
   CHECK(client.await<AttemptClean>());
-}
-
-TEST_CASE("a notice file is told when it appears, when it changes and when it is gone") {
-  TestNode node;
-  REQUIRE(node.serve() == 0);
-  const std::string file = node.home() + "/leave";
-  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
-  AgentClient client = node.connect();
-  Hello hello;
-  hello.controller_id = node.controller();
-  hello.node = NodeId{node.name()};
-  hello.notice_file = file;
-  client.ask<Welcome>(hello);
-  CHECK(client.await<NoticeSeen>()->over);
-  write("");
-  auto seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK_FALSE(seen->over);
-  CHECK(seen->source == file);
-  CHECK_FALSE(seen->leaves_in);
-  write("120\n");
-  seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  REQUIRE(seen->leaves_in);
-  CHECK(*seen->leaves_in > milliseconds{110'000});
-  CHECK(*seen->leaves_in <= milliseconds{120'000});
-  AgentClient later = node.connect();
-  later.ask<Welcome>(hello);
-  seen = later.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->leaves_in);
-  std::filesystem::remove(file);
-  seen = later.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->over);
 }
 
 TEST_CASE("an agent that is told to end says so and lets its ranks save first") {

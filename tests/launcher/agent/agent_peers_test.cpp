@@ -57,8 +57,9 @@ TEST_CASE("another controller is refused, whatever it asks, and the agent's own 
   CHECK(is_closed(host, other));
   CHECK_FALSE(other.await<Welcome>(std::chrono::milliseconds{0}));
   CHECK(host.processes.sent_to(rank).empty());
-  host.client->send(Ping{7, std::nullopt});
-  CHECK(host.await<Pong>());
+  const auto pong = host.ask<Pong>(Ping{7, std::nullopt});
+  REQUIRE(pong.clock);
+  CHECK(pong.clock->sent_us == 7);
 }
 
 TEST_CASE("a peer that does not say who it is is hung up on, and nothing it asks is done") {

@@ -72,22 +72,20 @@ TEST_CASE("environment values arrive byte for byte") {
   CHECK(output.find(std::string(1, '\0') + "MUSTER_RESUME_FROM=" + '\0') != std::string::npos);
 }
 
-TEST_CASE("a variable that the kernel cannot pass on is an error with its name") {
+TEST_CASE("what the kernel cannot pass on is named, and is the job's own doing") {
   Running agent;
   auto start = a_start("true");
-  start.environment["HUGE"] = std::string(200'000, 'x');
+  std::string named = "HUGE";
+  SECTION("one variable") {
+    start.environment["HUGE"] = std::string(200'000, 'x');
+  }
+  SECTION("all together") {
+    const std::string text(100'000, 'x');
+    for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
+    named = "bytes together";
+  }
   const auto done = agent.client->ask<StartDone>(start);
-  CHECK_THAT(done.error, ContainsSubstring("HUGE"));
-  CHECK(done.lasting);
-}
-
-TEST_CASE("variables that are too many for the kernel together are the job's own doing") {
-  Running agent;
-  auto start = a_start("true");
-  const std::string text(100'000, 'x');
-  for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
-  const auto done = agent.client->ask<StartDone>(start);
-  CHECK_THAT(done.error, ContainsSubstring("bytes together"));
+  CHECK_THAT(done.error, ContainsSubstring(named));
   CHECK(done.lasting);
 }
 
@@ -112,16 +110,6 @@ TEST_CASE("one line of 100 MB arrives whole and fast") {
   CHECK(agent.client->output_bytes == 100000000);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   WARN("100 MB in " << took.count() << " s: " << 100 / took.count() << " MB/s");
-}
-
-TEST_CASE("a start that is asked for twice happens once") {
-  Running agent;
-  const auto start = a_start("echo once; sleep 1000");
-  agent.start(start);
-  agent.start(start);
-  REQUIRE(agent.client->wait([&] { return !agent.client->output(0).empty(); }));
-  agent.clean(a_stop(std::chrono::milliseconds{0}));
-  CHECK(agent.client->output(0) == "once\n");
 }
 
 TEST_CASE("placeholders, parameters and the resume argument are filled in on the node") {
@@ -153,17 +141,6 @@ TEST_CASE("files below ./outputs and ./logs are collected") {
   CHECK(agent.client->files()["outputs/deep/m"] == "model\n");
   CHECK(agent.client->files()["logs/l"] == "log\n");
   for (const auto& [path, text] : agent.client->files()) CHECK(text != "lost\n");
-}
-
-TEST_CASE("steps and metrics are told") {
-  Running agent;
-  agent.start(
-      a_start("echo '{\"step\":3}' >> $MUSTER_METRICS; echo 3 > $MUSTER_HEARTBEAT; "
-              "exec sleep 1000"));
-  REQUIRE(agent.client->wait([&] { return !agent.client->progress().empty(); }));
-  CHECK(agent.client->progress().front().step == 3);
-  CHECK(agent.client->progress().front().metrics == std::vector<std::string>{"{\"step\":3}"});
-  agent.clean(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("a command beside a rank has its environment, directory and input") {
