@@ -145,8 +145,7 @@ void await_death(KeeperWatch& watch, PipeHolder& standby) {
   HostProcesses table;
   for (bool is_ended = false;;) {
     // It inherits the pipes. While there is none it is tried again with the next look.
-    static_cast<void>(standby.ensure(
-        {}, [&](const ProcessInfo& keeper, int line) { stand_by(watch, keeper, line); }));
+    static_cast<void>(standby.ensure({}));
     pollfd heard[] = {{watch.line, POLLIN, 0}, {standby.pid() ? standby.line() : -1, 0, 0}};
     ::poll(heard, std::size(heard), lease_look_ms);
     if (heard[1].revents != 0) {
@@ -203,7 +202,7 @@ bool end_and_move(const RunDirectory& agents) {
 }
 
 void keep_on(KeeperWatch& watch) {
-  PipeHolder standby;
+  PipeHolder standby([&](const ProcessInfo& keeper, int line) { stand_by(watch, keeper, line); });
   await_death(watch, standby);
   // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
   // longer.
@@ -268,7 +267,7 @@ std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessIn
   return survivors;
 }
 
-Status PipeHolder::ensure(const std::vector<int>& pipes, const Main& main) {
+Status PipeHolder::ensure(const std::vector<int>& pipes) {
   if (pid_) {
     const auto holder = read_process(*pid_);
     if (holder && holder->state == 'T') ::kill(*pid_, SIGKILL);
@@ -287,7 +286,7 @@ Status PipeHolder::ensure(const std::vector<int>& pipes, const Main& main) {
   if (child == 0) {
     line.reset();
     line_.reset();
-    main(*parent, holders_end.get());
+    main_(*parent, holders_end.get());
   }
   if (child < 0) return system_error("start the keeper");
   pid_ = child;
@@ -310,10 +309,9 @@ void PipeHolder::dismiss() {
   if (line_) tell(line_.get(), leave_word, {});
 }
 
-Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
-  return holder_.ensure(
-      pipes, [&](const ProcessInfo& agent, int line) { keep(run_, lease_, agent, line); });
-}
+ForkedKeeper::ForkedKeeper(const RunDirectory& run, const Lease& lease)
+    : PipeHolder(
+          [&run, &lease](const ProcessInfo& agent, int line) { keep(run, lease, agent, line); }) {}
 
 Status end_orphan_processes(ProcessTable& table, const RunDirectory& run) {
   const std::vector<AttemptGroup> groups = groups_of_run(run);

@@ -218,8 +218,7 @@ TEST_CASE("what an agent that died has left and is alive is killed by the next o
   host.serve();
   CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGSTOP, SIGKILL});
   host.hello();
-  host.client->send(a_stop());
-  CHECK(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
 }
 
 TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside others") {

@@ -138,8 +138,7 @@ TEST_CASE("a killed agent takes its ranks along and the next one delivers their 
   CHECK(welcome.holds_attempts);
   REQUIRE(client.wait([&] { return !client.output(0).empty(); }));
   CHECK(client.output(0).starts_with(std::to_string(rank) + "\n"));
-  client.send(a_stop());
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
   client.send(ForgetAttempt{JobId{"job"}, AttemptId{}});
   client.send(ForgetJob{JobId{"job"}, true});
   CHECK(eventually([&] { return ::access(node.job_directory("job").c_str(), F_OK) != 0; }));

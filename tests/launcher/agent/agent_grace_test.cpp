@@ -78,8 +78,7 @@ TEST_CASE("a shorter grace that is asked for later ends the saving") {
       started(node, a_saver("echo saving; while :; do echo more >>part; sleep 0.2; done"));
   client.send(a_patient_stop(milliseconds{600000}, milliseconds{600000}));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nsaving\n"; }));
-  client.send(a_patient_stop(milliseconds{0}, milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{0}, milliseconds{0}));
 }
 
 TEST_CASE("an agent that is told to end says so and lets its ranks save first") {

@@ -92,8 +92,7 @@ TEST_CASE("an agent that stood still for less than its lease keeps its ranks") {
   const auto before = standing.size();
   REQUIRE(eventually([&] { return standing.size() > before + 100; }));
   REQUIRE(::kill(standing.agent, SIGCONT) == 0);
-  standing.client->send(a_stop(std::chrono::milliseconds{100}));
-  CHECK(standing.client->await<AttemptClean>());
+  standing.client->ask<AttemptClean>(a_stop(std::chrono::milliseconds{100}));
   CHECK(is_running(standing.agent));
 }
 

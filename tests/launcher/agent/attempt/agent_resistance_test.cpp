@@ -158,8 +158,7 @@ TEST_CASE("keepers that are killed again and again are replaced at once, not wit
     REQUIRE(eventually([&] { return !is_running(keeper); }));
   }
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{2000});
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("a keeper whose home was removed ends what the agent left, and makes no home") {
@@ -196,8 +195,7 @@ TEST_CASE("a command that does not read its input is ended before it fills the m
   for (int i = 0; i < 17; ++i) client.send(ExecInput{"e"}, piece);
   const auto ended = client.expect<ExecEnded>();
   CHECK_THAT(ended.error, ContainsSubstring("did not read its input"));
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("a daemon of mpirun that is asked for again is not started again") {

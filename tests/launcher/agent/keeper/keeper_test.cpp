@@ -13,6 +13,7 @@
 
 #include "launcher/agent/node/process_scan.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
@@ -29,9 +30,6 @@ bool comes_true(Holds holds) {
 
 struct KeptRun {
   KeptRun() {
-    char pattern[] = "/tmp/muster-keeper.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    home = std::filesystem::canonical(pattern);
     auto opened = open_run_directory(home, "c", NodeId{"n"});
     REQUIRE(opened);
     run.emplace(std::move(*opened));
@@ -46,7 +44,6 @@ struct KeptRun {
       ::kill(*pid, SIGKILL);
       ::waitpid(*pid, nullptr, 0);
     }
-    std::filesystem::remove_all(home);
   }
   std::string path(int number) const { return home + "/pipe" + std::to_string(number); }
   // Of pipes first … last, each with a byte in it.
@@ -102,7 +99,8 @@ struct KeptRun {
     return comes_true([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }) ? status : -1;
   }
 
-  std::string home;
+  FakeRoot folder;
+  const std::string home = std::filesystem::canonical(folder.path());
   std::optional<RunDirectory> run;
   std::optional<Lease> lease;
   std::optional<ForkedKeeper> keeper;

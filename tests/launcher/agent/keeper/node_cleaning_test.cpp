@@ -19,6 +19,7 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 namespace muster {
 
@@ -27,13 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CleanedHome {
-  CleanedHome() {
-    char pattern[] = "/tmp/muster-node-home.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    path = pattern;
-  }
-  ~CleanedHome() { fs::remove_all(path); }
-
   std::string file(const std::string& name, int days_old, const std::string& text = "text") const {
     const fs::path whole = path / name;
     fs::create_directories(whole.parent_path());
@@ -51,7 +45,8 @@ struct CleanedHome {
     return clean_node_home({path, path / "run/me/n1", path / "bin/muster-own"}, keep, now, dry_run);
   }
 
-  fs::path path;
+  FakeRoot folder;
+  const fs::path path = folder.path();
 };
 
 void make_old(const std::string& path) {
