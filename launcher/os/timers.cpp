@@ -31,17 +31,11 @@ class AsioAlarm : public Alarm {
 
 }  // namespace
 
-SteadyTime AsioTimers::now() const {
-  return std::chrono::steady_clock::now();
-}
+SteadyTime AsioTimers::now() const { return std::chrono::steady_clock::now(); }
 
-Time AsioTimers::wall_now() const {
-  return wall_clock_now();
-}
+Time AsioTimers::wall_now() const { return wall_clock_now(); }
 
-RawTime AsioTimers::raw_now() const {
-  return raw_time();
-}
+RawTime AsioTimers::raw_now() const { return raw_time(); }
 
 std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void()> what) {
   auto call = std::make_shared<Call>(io_);
@@ -53,8 +47,6 @@ std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void(
   return std::make_unique<AsioAlarm>(std::move(call));
 }
 
-void AsioTimers::post(std::function<void()> call) {
-  boost::asio::post(io_, std::move(call));
-}
+void AsioTimers::post(std::function<void()> call) { boost::asio::post(io_, std::move(call)); }
 
 }  // namespace muster

@@ -165,10 +165,8 @@ void NodeCleaning::poll(BootTime now) {
       },
       cleaning_limit,
       [](const Result<std::string>& text) {
-        if (!text)
-          log_line("cleaning its home failed: " + text.error().message);
-        else if (!text->empty())
-          log_line("cleaned its home: " + *text);
+        if (!text) log_line("cleaning its home failed: " + text.error().message);
+        else if (!text->empty()) log_line("cleaned its home: " + *text);
       });
 }
 

@@ -160,15 +160,11 @@ void ActivityWatch::judge_states(Watched& rank, Moment now) {
   }
   rank.odd = stopped ? stopped : stuck;
   rank.stopped_looks = stopped ? rank.stopped_looks + 1 : 0;
-  if (!stopped)
-    rank.stopped_since.reset();
-  else if (!rank.stopped_since)
-    rank.stopped_since = now;
+  if (!stopped) rank.stopped_since.reset();
+  else if (!rank.stopped_since) rank.stopped_since = now;
   const bool is_held = stuck && now - rank.used_at >= tree_interval;
-  if (!is_held)
-    rank.stuck_since.reset();
-  else if (!rank.stuck_since)
-    rank.stuck_since = now;
+  if (!is_held) rank.stuck_since.reset();
+  else if (!rank.stuck_since) rank.stuck_since = now;
 }
 
 // What was forked or has gone since the last look is work too.

@@ -42,24 +42,16 @@ struct CallName {
 
 // Those in which a program waits.
 constexpr std::array<CallName, 18> call_names{{
-    {SYS_read, "read"},
-    {SYS_write, "write"},
-    {SYS_ppoll, "ppoll"},
-    {SYS_pselect6, "pselect6"},
-    {SYS_futex, "futex"},
-    {SYS_nanosleep, "nanosleep"},
+    {SYS_read, "read"},           {SYS_write, "write"},
+    {SYS_ppoll, "ppoll"},         {SYS_pselect6, "pselect6"},
+    {SYS_futex, "futex"},         {SYS_nanosleep, "nanosleep"},
     {SYS_clock_nanosleep, "clock_nanosleep"},
-    {SYS_recvfrom, "recvfrom"},
-    {SYS_recvmsg, "recvmsg"},
-    {SYS_sendto, "sendto"},
-    {SYS_sendmsg, "sendmsg"},
-    {SYS_connect, "connect"},
-    {SYS_accept, "accept"},
-    {SYS_wait4, "wait4"},
-    {SYS_waitid, "waitid"},
+    {SYS_recvfrom, "recvfrom"},   {SYS_recvmsg, "recvmsg"},
+    {SYS_sendto, "sendto"},       {SYS_sendmsg, "sendmsg"},
+    {SYS_connect, "connect"},     {SYS_accept, "accept"},
+    {SYS_wait4, "wait4"},         {SYS_waitid, "waitid"},
     {SYS_epoll_pwait, "epoll_pwait"},
-    {SYS_fsync, "fsync"},
-    {SYS_openat, "openat"},
+    {SYS_fsync, "fsync"},         {SYS_openat, "openat"},
 }};
 
 std::string first_word_of(pid_t pid, const char* file) {
@@ -98,20 +90,13 @@ std::string kernel_stack(pid_t pid) {
 
 std::string state_text(char state) {
   switch (state) {
-    case 'T':
-      return "stopped by a signal (T)";
-    case 't':
-      return "stopped by a debugger (t)";
-    case 'D':
-      return "in uninterruptible sleep (D)";
-    case 'R':
-      return "running (R)";
-    case 'S':
-      return "asleep (S)";
-    case 'Z':
-      return "dead and not reaped (Z)";
-    default:
-      return std::string("in state ") + state;
+    case 'T': return "stopped by a signal (T)";
+    case 't': return "stopped by a debugger (t)";
+    case 'D': return "in uninterruptible sleep (D)";
+    case 'R': return "running (R)";
+    case 'S': return "asleep (S)";
+    case 'Z': return "dead and not reaped (Z)";
+    default: return std::string("in state ") + state;
   }
 }
 

@@ -226,9 +226,7 @@ TEST_CASE("an orphan without a mark is the attempt's in whose session it is, bes
   host.start(a_start("true", 1, "other"));
   StartRanks start = a_start("true", 1);
   SECTION("a rank's") {}
-  SECTION("mpirun's") {
-    start.mpi = MpiLaunch{{"h1", "h2"}, 1};
-  }
+  SECTION("mpirun's") { start.mpi = MpiLaunch{{"h1", "h2"}, 1}; }
   SECTION("that of a daemon of mpirun") {
     start.mpi = MpiLaunch{{"h1", "h2"}, 1};
     start.node_index = 1;

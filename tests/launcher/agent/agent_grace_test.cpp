@@ -14,12 +14,9 @@ namespace {
 // Runs `on_term` when it is told to stop. A data worker is there from the beginning: saving fails
 // without it.
 StartRanks a_saver(const std::string& on_term) {
-  return a_program(
-      "mkdir -p $MUSTER_CHECKPOINT_DIR; cd $MUSTER_CHECKPOINT_DIR; "
-      "sleep 1000 & w=$!; trap '" +
-      on_term +
-      "' TERM; "
-      "echo ready; while :; do wait; done");
+  return a_program("mkdir -p $MUSTER_CHECKPOINT_DIR; cd $MUSTER_CHECKPOINT_DIR; "
+                   "sleep 1000 & w=$!; trap '" + on_term + "' TERM; "
+                   "echo ready; while :; do wait; done");
 }
 
 AgentClient started(TestNode& node, const StartRanks& ranks) {

@@ -312,18 +312,9 @@ TEST_CASE("a wrapper's file that is not whole is none") {
     return read_mpi_rank_file(path).has_value();
   };
   CHECK_FALSE(with(std::string("/code\0/out\0", 11)));
-  CHECK_FALSE(
-      with(std::string("/code\0/out\0/exits\0"
-                       "0\0",
-                       20)));
-  CHECK_FALSE(
-      with(std::string("/code\0/out\0/exits\0"
-                       "2\0bash\0",
-                       25)));
-  CHECK(
-      with(std::string("/code\0/out\0/exits\0"
-                       "1\0bash\0",
-                       25)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "0\0", 20)));
+  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "2\0bash\0", 25)));
+  CHECK(with(std::string("/code\0/out\0/exits\0" "1\0bash\0", 25)));
 }
 
 TEST_CASE("processes of mpirun find their node's muster first, and its scratch space") {

@@ -66,12 +66,8 @@ TEST_CASE("a peer that does not say who it is is hung up on, and nothing it asks
   GreetedHost host;
   const pid_t rank = host.start();
   AgentClient other(host.run->socket_path());
-  SECTION("a request") {
-    other.send(ForgetAttempt{JobId{"job"}, AttemptId{}});
-  }
-  SECTION("a ping") {
-    other.send(Ping{7, std::nullopt});
-  }
+  SECTION("a request") { other.send(ForgetAttempt{JobId{"job"}, AttemptId{}}); }
+  SECTION("a ping") { other.send(Ping{7, std::nullopt}); }
   CHECK(is_closed(host, other));
   CHECK(host.processes.sent_to(rank).empty());
 }

@@ -231,8 +231,7 @@ class FakeHost {
                          std::chrono::milliseconds limit = std::chrono::seconds{10}) {
     std::optional<T> found;
     const std::chrono::milliseconds now{0};
-    turn_until(
-        from, [&] { return (found = from.await<T>(now)).has_value(); }, limit);
+    turn_until(from, [&] { return (found = from.await<T>(now)).has_value(); }, limit);
     return found;
   }
   template <class T>

@@ -69,9 +69,7 @@ TEST_CASE("an agent that stood still beyond its lease ends its ranks before it h
   const pid_t rank = host.start();
   host.clock.passed += seconds{21};
   const auto now = std::chrono::duration_cast<milliseconds>(host.clock.boot()).count();
-  SECTION("on the connection that it had") {
-    host.client->send(Ping{0, now});
-  }
+  SECTION("on the connection that it had") { host.client->send(Ping{0, now}); }
   SECTION("on another") {
     host.client = std::make_unique<AgentClient>(host.run->socket_path());
     host.client->send(Hello{wire_version, host.run->controller, NodeId{"n1"}, seconds{20}, {}});

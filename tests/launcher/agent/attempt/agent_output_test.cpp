@@ -179,10 +179,8 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
   {
     AgentClient client = node.greeted();
     client.acknowledges = false;
-    start(client, "echo first; until [ -e " + mark +
-                      "-go ]; do sleep 0.01; done; "
-                      "echo second; echo third; touch " +
-                      mark + "-done");
+    start(client, "echo first; until [ -e " + mark + "-go ]; do sleep 0.01; done; "
+                  "echo second; echo third; touch " + mark + "-done");
     REQUIRE(client.wait([&] { return client.output(0) == "first\n"; }));
     const pid_t agent = node.agent_pid();
     const pid_t keeper = node.keeper_pid();

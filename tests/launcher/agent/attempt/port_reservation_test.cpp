@@ -111,9 +111,7 @@ TEST_CASE("a file or folder of another user in the place of the port locks stops
   SECTION("a folder that only its owner may write to") {
     REQUIRE(::mkdir(locks.shared.c_str(), 0755) == 0);
   }
-  SECTION("a link") {
-    REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0);
-  }
+  SECTION("a link") { REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0); }
   give_away(locks.shared);
   const auto held = reserve_ports(2, 21990, 21999, 0, locks);
   REQUIRE(held);

@@ -59,10 +59,8 @@ class MpiStart {
 
  private:
   static void set(const char* name, const char* value) {
-    if (value == nullptr)
-      ::unsetenv(name);
-    else
-      ::setenv(name, value, 1);
+    if (value == nullptr) ::unsetenv(name);
+    else ::setenv(name, value, 1);
   }
   pid_t pid_ = 0;
   Fd errors_;
