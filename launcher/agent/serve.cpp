@@ -81,7 +81,7 @@ void close_inherited(int ready_fd) {
   std::vector<int> accidents;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
-    const int fd = std::atoi(entry.path().filename().c_str());
+    const int fd = static_cast<int>(std::strtol(entry.path().filename().c_str(), nullptr, 10));
     const int flags = ::fcntl(fd, F_GETFD);
     const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd;
     if (!is_ours && flags >= 0 && (flags & FD_CLOEXEC) == 0) accidents.push_back(fd);

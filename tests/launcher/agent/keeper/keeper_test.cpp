@@ -69,7 +69,7 @@ struct KeptRun {
     for (const auto& file : std::filesystem::directory_iterator(files, failed)) {
       const std::string target = std::filesystem::read_symlink(file.path(), failed).string();
       const std::string start = home + "/pipe";
-      if (target.starts_with(start)) numbers.insert(std::atoi(target.c_str() + start.size()));
+      if (target.starts_with(start)) numbers.insert(std::stoi(target.substr(start.size())));
     }
     return numbers;
   }
