@@ -11,7 +11,8 @@
 
 #include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/regular_file.h"
+#include "launcher/os/read_file.h"
+#include "scheduler/model/exit_code.h"
 
 namespace muster {
 

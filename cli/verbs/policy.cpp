@@ -17,7 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/child.h"
-#include "launcher/os/regular_file.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/explain/rules_replay.h"
 #include "scheduler/model/names.h"
 #include "scheduler/restart/rule_book.h"

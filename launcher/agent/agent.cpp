@@ -5,10 +5,9 @@
 #include <csignal>
 
 #include "launcher/agent/node/log.h"
+#include "launcher/agent/node/spawn.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/os/child.h"
-
-extern char** environ;
 
 namespace muster {
 
@@ -27,17 +26,6 @@ constexpr std::chrono::seconds controller_first{3};
 // For what is killed then to be confirmed stopped.
 constexpr std::chrono::seconds proof_time{2};
 constexpr const char* told_to_end = "was terminated by a signal";
-
-Environment own_environment() {
-  Environment environment;
-  for (char** at = environ; *at != nullptr; ++at) {
-    const std::string entry = *at;
-    const std::size_t equals = entry.find('=');
-    if (equals != std::string::npos)
-      environment[entry.substr(0, equals)] = entry.substr(equals + 1);
-  }
-  return environment;
-}
 
 Welcome welcome_of(const AgentClock& clock, std::string build_id) {
   Welcome welcome = describe_node();
@@ -77,7 +65,6 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost hos
       attempts_(site_, tasks_, welcome_.agent_id,
                 {[this](const AttemptKey& key) { return node_.is_deciding(key); },
                  [this] { return node_.sessions(); }}),
-      remote_starts_(site_),
       reaper_(io, host.processes,
               {[this](const DeadChild& child) { child_died(child); },
                [this] {

@@ -21,11 +21,9 @@
 #include "launcher/agent/lease.h"
 #include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
-#include "launcher/agent/node/controller_line.h"
-#include "launcher/agent/node/listener.h"
+#include "launcher/agent/node/peer.h"
 #include "launcher/agent/node_use.h"
 #include "launcher/agent/preemption_notice.h"
-#include "launcher/agent/remote_starts.h"
 #include "runtime/protocol/boot_clock.h"
 
 namespace muster {
@@ -72,7 +70,6 @@ class Agent {
   void handle(const ExecStart& request, std::string_view);
   void handle(const ExecInput& input, std::string_view payload);
   void handle(const ExecStop& request, std::string_view);
-  void handle(const RemoteStartEnded& ended, std::string_view);
   void handle(const Retire&, std::string_view);
 
   void watch_signals();
@@ -101,7 +98,6 @@ class Agent {
   ChildTasks tasks_;
   ExecSessions execs_;
   Attempts attempts_;
-  RemoteStarts remote_starts_;
   ChildReaper reaper_;
   NodeUse node_;
   NodeCleaning cleaning_;

@@ -1,16 +1,19 @@
 #include "launcher/agent/attempts.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <utility>
 
+#include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/keeper/files.h"
-#include "launcher/agent/keeper/job_folders.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/watch/rank_inspect.h"
+#include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
+#include "launcher/wire/mpi_daemon.h"
 
 namespace muster {
 
@@ -21,6 +24,11 @@ constexpr Milliseconds probe_limit{20000};
 // A second to see what moves, then debuggers with five seconds each; a process in the kernel's hold
 // can hold up who reads its /proc.
 constexpr Milliseconds inspect_limit{20000};
+// What an attempt leaves is removed when the next one, which often follows at once, is under way;
+// and what an earlier agent left, when whatever this one was started for is.
+constexpr std::chrono::seconds removal_pause{5};
+// A job's directory of a million files on a slow disk.
+constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
 void add_checkpoints(AttemptClean& clean, const std::string& directory) {
   CheckpointProbe probe = probe_checkpoints(directory);
@@ -30,14 +38,21 @@ void add_checkpoints(AttemptClean& clean, const std::string& directory) {
 
 }  // namespace
 
-Attempts::Attempts(const AgentSite& site, ChildTasks& tasks, const std::string& agent_id,
+Attempts::Attempts(const AgentSite& site, ChildTasks& tasks, std::string agent_id,
                    Questions questions)
     : site_(site),
       tasks_(tasks),
       questions_(std::move(questions)),
       staging_(site.run, site.line, tasks),
       collection_(site.line),
-      trash_(site.run, tasks, site.clock, agent_id) {}
+      agent_id_(std::move(agent_id)),
+      remove_trash_at_(site.clock.boot() + removal_pause) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(site.run.path, ignored)) {
+    const auto name = entry.path().filename().string();
+    if (name.starts_with(trash_prefix)) trash_.push_back(entry.path().string());
+  }
+}
 
 // ---- which there are --------------------------------------------------------------------------
 
@@ -55,8 +70,8 @@ Attempts::Held& Attempts::hold(const AttemptKey& key) {
   return held_.try_emplace(key, site_, key).first->second;
 }
 
-LocalAttempt* Attempts::find(const JobId& job, AttemptId id) {
-  const auto found = held_.find(AttemptKey{job, id});
+LocalAttempt* Attempts::find(const AttemptKey& key) {
+  const auto found = held_.find(key);
   return found == held_.end() ? nullptr : &found->second.attempt;
 }
 
@@ -114,7 +129,7 @@ AttemptStop::Find Attempts::finder(const LocalAttempt& attempt) const {
 // ---- what is asked ----------------------------------------------------------------------------
 
 void Attempts::handle(const StageTrees& request, std::string_view) {
-  LocalAttempt* known = find(request.job, request.attempt);
+  LocalAttempt* known = find(key_of(request));
   if (known != nullptr && known->start_request()) {
     return site_.line.send(StageDone{request.job, request.attempt, {}});
   }
@@ -128,7 +143,7 @@ void Attempts::handle(const BlobData& piece, std::string_view payload) {
 
 void Attempts::handle(const ReservePorts& request, std::string_view) {
   PortsDone done{request.job, request.attempt, {}, {}};
-  LocalAttempt& holder = hold({request.job, request.attempt}).attempt;
+  LocalAttempt& holder = hold(key_of(request)).attempt;
   if (static_cast<int>(holder.ports().size()) != request.count) {
     // Neighbouring agents begin their search at different places.
     const auto first = static_cast<unsigned>(
@@ -148,18 +163,18 @@ void Attempts::handle(const ReservePorts& request, std::string_view) {
 
 void Attempts::start(const StartRanks& request) {
   forgotten_jobs_.erase(request.job);
-  hold({request.job, request.attempt}).attempt.start(request);
+  hold(key_of(request)).attempt.start(request);
 }
 
 void Attempts::handle(const SetMembers& request, std::string_view) {
-  LocalAttempt* known = find(request.job, request.attempt);
+  LocalAttempt* known = find(key_of(request));
   std::string error = "the attempt does not run on node " + site_.run.node.value;
   if (known != nullptr) error = known->set_members(request);
   site_.line.send(MembersSet{request.job, request.attempt, request.members_epoch, error});
 }
 
 void Attempts::stop(const StopAttempt& request) {
-  const AttemptKey key{request.job, request.attempt};
+  const AttemptKey key = key_of(request);
   staging_.cancel(key);
   hold(key).attempt.stop(request);
 }
@@ -176,12 +191,11 @@ void Attempts::kill_all() {
 }
 
 void Attempts::handle(const CollectOutputs& request, std::string_view) {
-  const AttemptKey key{request.job, request.attempt};
-  collection_.begin(key, layout_of(site_.run, key));
+  collection_.begin(key_of(request), layout_of(site_.run, key_of(request)));
 }
 
 void Attempts::handle(const LookAtRanks& request, std::string_view) {
-  const LocalAttempt* known = find(request.job, request.attempt);
+  const LocalAttempt* known = find(key_of(request));
   if (known == nullptr || known->is_stopping()) return;
   std::vector<RankProcesses> ranks;
   for (const RankId rank : request.ranks) {
@@ -206,7 +220,7 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
 }
 
 void Attempts::handle(const OutputAck& ack, std::string_view) {
-  const auto found = held_.find({ack.job, ack.attempt});
+  const auto found = held_.find(key_of(ack));
   if (found == held_.end()) return;
   LocalAttempt& attempt = found->second.attempt;
   attempt.output().acknowledge(ack.rank, ack.offset);
@@ -215,10 +229,44 @@ void Attempts::handle(const OutputAck& ack, std::string_view) {
 }
 
 void Attempts::handle(const RemoteStart& request, std::string_view) {
-  LocalAttempt* known = find(request.job, request.attempt);
+  LocalAttempt* known = find(key_of(request));
   if (known != nullptr) return known->remote_start(request);
   site_.line.send(RemoteStartEnded{request.ticket, ExitStatus{255, 0},
                                    "the attempt does not run on node " + site_.run.node.value});
+}
+
+void Attempts::ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAsked asked) {
+  const auto refuse = [&](const std::string& why) {
+    asker->write(encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why}}));
+    asker->close_when_written();
+  };
+  const LocalAttempt* attempt = find(key_of(asked));
+  const auto& start = attempt == nullptr ? std::nullopt : attempt->start_request();
+  if (!start || !start->mpi || start->node_index != 0) {
+    return refuse("this node runs no such mpirun");
+  }
+  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
+    return refuse(daemon.error().message);
+  }
+  const auto& hosts = start->mpi->hosts;
+  const auto names = mpi_host_names(hosts, site_.host_name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == asked.host) asked.host = hosts[i];
+  }
+  const std::string ticket = asked.ticket = std::to_string(next_ticket_++);
+  asker->set_handlers({[](Frame) {}, {}, [this, ticket] { asks_.erase(ticket); }});
+  site_.line.send(asked);  // without a line: with the next Welcome
+  asks_[ticket] = {asker, std::move(asked)};
+}
+
+void Attempts::handle(const RemoteStartEnded& ended, std::string_view) {
+  const auto ask = asks_.find(ended.ticket);
+  if (ask == asks_.end()) return;
+  const auto asker = ask->second.asker;
+  asks_.erase(ask);
+  asker->set_handlers({});
+  asker->write(encode(ToAgent{ended}));
+  asker->close_when_written();
 }
 
 void Attempts::line_lost() {
@@ -228,13 +276,15 @@ void Attempts::line_lost() {
 
 void Attempts::tell_known() {
   for (auto& [key, held] : held_) held.attempt.tell_known();
+  // The other node knows a daemon that it has started already.
+  for (const auto& [ticket, ask] : asks_) site_.line.send(ask.asked);
 }
 
 // ---- what happens by itself -------------------------------------------------------------------
 
 void Attempts::poll() {
   staging_.poll(site_.clock.boot());
-  trash_.poll();
+  remove_discarded();
   for (auto& [key, held] : held_) {
     held.attempt.output().move();
     held.attempt.move_output();
@@ -297,12 +347,7 @@ void Attempts::watch_checkpoints(Held& held) {
     const auto& ranks = attempt.start_request()->ranks;
     const auto tell = [this, key, rank = ranks.empty() ? RankId{} : ranks.front().rank](
                           const CheckpointRef& newest) {
-      Progress progress;
-      progress.job = key.job;
-      progress.attempt = key.attempt;
-      progress.rank = rank;
-      progress.checkpoint = newest;
-      site_.line.send(progress);
+      site_.line.send(Progress{key.job, key.attempt, rank, {}, {}, newest});
     };
     held.checkpoints.emplace(tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
                              tell);
@@ -310,8 +355,8 @@ void Attempts::watch_checkpoints(Held& held) {
   held.checkpoints->poll(CheckpointWatch::Clock::now());
 }
 
-void Attempts::watch_saving(const JobId& job, AttemptId attempt) {
-  const auto found = held_.find({job, attempt});
+void Attempts::watch_saving(const AttemptKey& key) {
+  const auto found = held_.find(key);
   if (found != held_.end()) watch_saving(found->second);
 }
 
@@ -326,9 +371,9 @@ void Attempts::watch_saving(Held& held) {
 // ---- the end of it ----------------------------------------------------------------------------
 
 void Attempts::forget(const ForgetAttempt& request) {
-  const AttemptKey key{request.job, request.attempt};
+  const AttemptKey key = key_of(request);
   staging_.cancel(key);
-  if (LocalAttempt* known = find(request.job, request.attempt)) known->kill_now();
+  if (LocalAttempt* known = find(key)) known->kill_now();
   forgotten_.insert(key);
 }
 
@@ -340,18 +385,15 @@ bool Attempts::can_forget(const AttemptKey& key) const {
 void Attempts::remove_forgotten() {
   std::erase_if(forgotten_, [this](const AttemptKey& key) {
     if (!can_forget(key)) return false;
-    remove_files(layout_of(site_.run, key));
+    const AttemptLayout layout = layout_of(site_.run, key);
+    discard(layout.spool);
+    std::error_code not_empty;  // other attempts of the job are there
+    std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
+    discard(layout.code);
     held_.erase(key);
     return true;
   });
   forget_jobs();
-}
-
-void Attempts::remove_files(const AttemptLayout& layout) {
-  trash_.discard(layout.spool);
-  std::error_code not_empty;  // other attempts of the job are there
-  std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
-  trash_.discard(layout.code);
 }
 
 void Attempts::handle(const ForgetJob& request, std::string_view) {
@@ -368,12 +410,32 @@ void Attempts::forget_jobs() {
         std::ranges::any_of(held_, [&job](const auto& held) { return held.first.job == job; });
     if (is_held || staging_.knows(job)) return false;
     const AttemptLayout layout = layout_of(site_.run, {job, AttemptId{0}});
-    for (const std::string& part : disposable_parts(layout.job, outputs_too)) {
-      trash_.discard(part);
-    }
+    for (const std::string& part : disposable_parts(layout.job, outputs_too)) discard(part);
     remove_if_empty(layout);
     return true;
   });
+}
+
+// Renamed, so that its name is free.
+void Attempts::discard(const std::string& path) {
+  if (!path_exists(path)) return;
+  std::string name =
+      site_.run.path + "/" + trash_prefix + agent_id_ + "." + std::to_string(next_trash_name_++);
+  std::error_code failed;
+  std::filesystem::rename(path, name, failed);
+  trash_.push_back(failed ? path : std::move(name));
+  remove_trash_at_ = site_.clock.boot() + removal_pause;
+}
+
+void Attempts::remove_discarded() {
+  if (trash_.empty() || site_.clock.boot() < remove_trash_at_) return;
+  ::malloc_trim(0);  // what many attempts held goes back to the node
+  tasks_.run(
+      [paths = std::exchange(trash_, {})](const ChildTasks::Tell&) {
+        for (const std::string& path : paths) static_cast<void>(remove_tree(path));
+        return std::string();
+      },
+      removal_limit, [](const Result<std::string>&) {});
 }
 
 }  // namespace muster

@@ -1,12 +1,14 @@
 // The attempts of this node and what is done for each: files staged, ranks and their output,
-// checkpoints watched, outputs collected, and all of it removed when nobody wants it any more.
-// Owned by Agent, on its thread.
+// checkpoints watched, outputs collected, what its mpirun asks of other nodes, and all of it
+// removed when nobody wants it any more. Owned by Agent, on its thread.
 //
 //   staged, restored or started ─► held ─► told to be forgotten, and nothing of it left ─► gone
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,8 +18,8 @@
 #include "launcher/agent/attempt/attempt.h"
 #include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
+#include "launcher/agent/node/peer.h"
 #include "launcher/agent/staging.h"
-#include "launcher/agent/trash.h"
 #include "launcher/agent/watch/checkpoint.h"
 
 namespace muster {
@@ -30,12 +32,11 @@ class Attempts {
     std::function<std::set<pid_t>()> other_sessions;     // the agent's own programs
   };
 
-  Attempts(const AgentSite& site, ChildTasks& tasks, const std::string& agent_id,
-           Questions questions);
+  Attempts(const AgentSite& site, ChildTasks& tasks, std::string agent_id, Questions questions);
 
   // What an earlier agent left.
   void restore();
-  LocalAttempt* find(const JobId& job, AttemptId attempt);
+  LocalAttempt* find(const AttemptKey& key);
   bool are_none() const { return held_.empty(); }
   std::vector<HeldAttempt> list() const;
   bool run_ranks() const { return is_any(&LocalAttempt::has_ranks); }
@@ -62,6 +63,10 @@ class Attempts {
   void handle(const OutputAck& ack, std::string_view);
   void handle(const ForgetJob& request, std::string_view);
   void handle(const RemoteStart& request, std::string_view);
+  // What mpirun asks of another node goes through the controller: a daemon, by a ticket until it
+  // has ended.
+  void ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAsked asked);
+  void handle(const RemoteStartEnded& ended, std::string_view);
 
   // Twice a second.
   void poll();
@@ -69,7 +74,7 @@ class Attempts {
   void step();
   void remove_forgotten();
   void move_output();
-  void watch_saving(const JobId& job, AttemptId attempt);
+  void watch_saving(const AttemptKey& key);
   void tell_known();  // to a controller that may not know it
   void line_lost();
 
@@ -81,6 +86,11 @@ class Attempts {
     std::optional<CheckpointGrowth> growth;
   };
 
+  struct Ask {
+    std::shared_ptr<PeerConnection> asker;
+    RemoteStartAsked asked;
+  };
+
   Held& hold(const AttemptKey& key);
   bool is_any(bool (LocalAttempt::*holds)() const) const;
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
@@ -89,18 +99,24 @@ class Attempts {
   void watch_checkpoints(Held& held);
   void watch_saving(Held& held);
   bool can_forget(const AttemptKey& key) const;
-  void remove_files(const AttemptLayout& layout);
   void forget_jobs();
+  void discard(const std::string& path);  // out of the way at once, removed by a child later
+  void remove_discarded();
 
   const AgentSite& site_;
   ChildTasks& tasks_;
   Questions questions_;
   AttemptStaging staging_;
   OutputCollection collection_;
-  Trash trash_;
   std::map<AttemptKey, Held> held_;
   std::set<AttemptKey> forgotten_;        // once they are clean
   std::map<JobId, bool> forgotten_jobs_;  // once no attempt of it is held; true: outputs too
+  std::map<std::string, Ask> asks_;       // by ticket
+  std::uint64_t next_ticket_ = 1;
+  std::string agent_id_;
+  std::vector<std::string> trash_;
+  std::uint64_t next_trash_name_ = 1;
+  BootTime remove_trash_at_;
 };
 
 }  // namespace muster

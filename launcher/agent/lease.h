@@ -3,6 +3,7 @@
 // believes ranks dead that still run. Pure; time is an input.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "runtime/protocol/boot_clock.h"
@@ -14,12 +15,18 @@ class AgentLease {
   explicit AgentLease(BootTime now) : heard_at_(now) {}
 
   // The controller has got what the agent sent at `stamp`.
-  void heard(BootTime stamp, BootTime now);
+  void heard(BootTime stamp, BootTime now) {
+    // A stamp of the future is no word of this agent's.
+    heard_at_ = std::max(heard_at_, std::min(stamp, now));
+  }
   // A controller greets and says how long its lease is. A shorter one may be over already, counted
   // from the last word that was heard: it counts from here, as far as the earlier one lasts.
-  void greeted(std::chrono::milliseconds lease, BootTime now);
+  void greeted(std::chrono::milliseconds lease, BootTime now) {
+    spared_until_ = std::min(end(), now + lease);
+    lease_ = lease;
+  }
 
-  BootTime end() const;
+  BootTime end() const { return std::max(heard_at_ + lease_, spared_until_); }
 
  private:
   // For a controller that has not said yet how long its lease is.

@@ -18,10 +18,6 @@ namespace {
 constexpr Milliseconds check_limit{10000};
 constexpr const char* remediated = "it is being reset or rebooted";
 
-AttemptKey key_of(const CheckNode& request) {
-  return {request.job, request.attempt};
-}
-
 }  // namespace
 
 NodeUse::NodeUse(const AgentSite& site, ChildTasks& tasks, ExecSessions& execs, Owner owner)
@@ -89,7 +85,7 @@ bool NodeUse::reaped(const DeadChild& child) {
 std::set<pid_t> NodeUse::sessions() const {
   std::set<pid_t> sessions = command_.sessions();
   if (const pid_t helper = health_.helper()) sessions.insert(helper);
-  for (const auto& [session, until] : ended_benchmarks_.all()) sessions.insert(session);
+  sessions.merge(ended_benchmarks_.all());
   if (const auto session = gate_.session()) sessions.insert(*session);
   sessions.merge(remediation_.sessions());
   return sessions;
@@ -300,10 +296,6 @@ std::optional<std::string> NodeUse::blocking_reason(const RunRemedy& request) co
 void NodeUse::follow(const std::optional<HealthProfile>& profile) {
   health_.follow(profile);
   if (const auto faults = health_.state()) site_.line.send(*faults);
-}
-
-void NodeUse::handle(const WatchHealth& request, std::string_view) {
-  follow(request.health);
 }
 
 void NodeUse::handle(const FaultsMended& request, std::string_view) {

@@ -10,6 +10,8 @@
 #include <chrono>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -61,9 +63,7 @@ std::optional<Time> time_at(std::string_view text, std::size_t at) {
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return std::nullopt;
-  text = text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+  text = trimmed(text);
   std::int64_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool all = read.ec == std::errc() && read.ptr == text.data() + text.size();
@@ -87,10 +87,6 @@ std::optional<Milliseconds> time_left(std::string_view text, Milliseconds writte
   return std::nullopt;
 }
 
-void PreemptionNotice::watch(std::string file) {
-  file_ = std::move(file);
-}
-
 void PreemptionNotice::shut_down(Milliseconds leaves_in, std::string source) {
   is_shutting_down_ = true;
   notice_ = Notice{std::move(source), boot_time() + leaves_in, ""};
@@ -103,22 +99,12 @@ std::optional<PreemptionNotice::Notice> PreemptionNotice::read_file() const {
   std::string text(text_limit, '\0');
   const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  const Time now = std::chrono::floor<Milliseconds>(std::chrono::system_clock::now());
+  const Time now = wall_clock_now();
   const Time written{Milliseconds{facts.st_mtim.tv_sec * 1000LL + facts.st_mtim.tv_nsec / 1000000}};
   Notice notice{file_, std::nullopt, std::to_string(to_ms(written)) + " " + text};
   const auto left = time_left(text, std::max(Milliseconds{0}, now - written), now);
   if (left) notice.leaves_at = boot_time() + *left;
   return notice;
-}
-
-NoticeSeen PreemptionNotice::told(const Notice& notice) {
-  NoticeSeen seen;
-  seen.source = notice.source;
-  if (notice.leaves_at) {
-    const auto left = std::chrono::duration_cast<Milliseconds>(*notice.leaves_at - boot_time());
-    seen.leaves_in = std::max(Milliseconds{0}, left);
-  }
-  return seen;
 }
 
 std::optional<NoticeSeen> PreemptionNotice::poll() {
@@ -131,9 +117,13 @@ std::optional<NoticeSeen> PreemptionNotice::poll() {
 }
 
 std::optional<NoticeSeen> PreemptionNotice::state() const {
-  if (notice_) return told(*notice_);
-  if (file_.empty()) return std::nullopt;
-  return NoticeSeen{std::nullopt, file_, true};
+  if (!notice_) return file_.empty() ? std::nullopt : std::optional(NoticeSeen{{}, file_, true});
+  NoticeSeen seen{{}, notice_->source};
+  if (notice_->leaves_at) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(*notice_->leaves_at - boot_time());
+    seen.leaves_in = std::max(Milliseconds{0}, left);
+  }
+  return seen;
 }
 
 }  // namespace muster

@@ -19,7 +19,7 @@ std::optional<Milliseconds> time_left(std::string_view text, Milliseconds writte
 class PreemptionNotice {
  public:
   // From the greeting; empty: none is watched.
-  void watch(std::string file);
+  void watch(std::string file) { file_ = std::move(file); }
   // The host shuts down, in so long.
   void shut_down(Milliseconds leaves_in, std::string source);
   // News since the last look.
@@ -33,7 +33,6 @@ class PreemptionNotice {
     std::optional<BootTime> leaves_at;
     std::string version;  // of the file: a new one is another notice
   };
-  static NoticeSeen told(const Notice& notice);
   std::optional<Notice> read_file() const;
 
   std::string file_;

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/keeper/job_folders.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/wire/message_codec.h"
@@ -43,9 +43,7 @@ void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame
   }
   auto asked = decode_from_agent(std::move(frame));
   if (asked && std::holds_alternative<RemoteStartAsked>(asked->message)) {
-    auto& start = std::get<RemoteStartAsked>(asked->message);
-    const LocalAttempt* attempt = attempts_.find(start.job, start.attempt);
-    return remote_starts_.ask(peer, std::move(start), attempt);
+    return attempts_.ask(peer, std::move(std::get<RemoteStartAsked>(asked->message)));
   }
   log_line("disconnected a peer that did not say who it is");
   peer->close();
@@ -82,7 +80,6 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   if (const auto notice = notice_.state()) line_.send(*notice);
   node_.follow(hello.health);
   attempts_.tell_known();
-  remote_starts_.tell_again();
   move_output();
 }
 
@@ -141,25 +138,25 @@ void Agent::handle(const StartRanks& request, std::string_view) {
 }
 
 void Agent::handle(const StopAttempt& request, std::string_view) {
-  node_.attempt_over({request.job, request.attempt});
+  node_.attempt_over(key_of(request));
   reaper_.reap();  // those who died before they were asked to stop did so by themselves
   node_.ranks_killed();
   attempts_.stop(request);
   step_attempts();
   // What there is before they save.
-  attempts_.watch_saving(request.job, request.attempt);
+  attempts_.watch_saving(key_of(request));
   schedule_tick();
 }
 
 void Agent::handle(const ForgetAttempt& request, std::string_view) {
-  node_.attempt_over({request.job, request.attempt});
+  node_.attempt_over(key_of(request));
   attempts_.forget(request);
   step_attempts();
   schedule_tick();
 }
 
 void Agent::handle(const ExecStart& request, std::string_view) {
-  LocalAttempt* known = attempts_.find(request.job, request.attempt);
+  LocalAttempt* known = attempts_.find(key_of(request));
   if (known == nullptr || known->is_stopping() || known->is_clean()) {
     return execs_.refuse(request.id, "the attempt does not run on this node");
   }
@@ -177,10 +174,6 @@ void Agent::handle(const ExecInput& input, std::string_view payload) {
 void Agent::handle(const ExecStop& request, std::string_view) {
   node_.stop(request.id);
   execs_.stop(request.id);
-}
-
-void Agent::handle(const RemoteStartEnded& ended, std::string_view) {
-  remote_starts_.ended(ended);
 }
 
 void Agent::handle(const Retire&, std::string_view) {

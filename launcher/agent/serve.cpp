@@ -1,5 +1,4 @@
 // `muster agent serve`: from a command line to a daemon that listens.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -10,13 +9,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "launcher/agent/keeper/layout.h"
-#include "launcher/agent/keeper/orphan_processes.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/os/fd.h"
@@ -79,16 +78,14 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
 // Closes what came from the caller by accident: a ssh channel must not stay open because an agent
 // holds a copy of it. What the agent opened itself closes on exec and is told apart by that.
 void close_inherited(int ready_fd) {
-  DIR* open_ones = ::opendir("/proc/self/fd");
-  if (open_ones == nullptr) return;
   std::vector<int> accidents;
-  while (const dirent* entry = ::readdir(open_ones)) {
-    const int fd = static_cast<int>(std::strtol(entry->d_name, nullptr, 10));
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
+    const int fd = static_cast<int>(std::strtol(entry.path().filename().c_str(), nullptr, 10));
     const int flags = ::fcntl(fd, F_GETFD);
-    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd || fd == ::dirfd(open_ones);
+    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd;
     if (!is_ours && flags >= 0 && (flags & FD_CLOEXEC) == 0) accidents.push_back(fd);
   }
-  ::closedir(open_ones);
   for (const int fd : accidents) ::close(fd);
 }
 
@@ -100,17 +97,15 @@ int agent_serve(const AgentOptions& options) {
   auto lock = wait_for_agent_lock(*run);
   if (!lock) return fail(lock.error().message);
   if (!*lock) return 0;  // there is one already
-  int line[2];
-  if (::pipe2(line, O_CLOEXEC) != 0) return fail(system_error("make a pipe").message);
-  Fd wait_end(line[0]);
-  Fd ready_end(line[1]);
+  auto line = make_pipe();
+  if (!line) return fail(system_error("make a pipe").message);
   const pid_t daemon = ::fork();
   if (daemon < 0) return fail(system_error("start the agent").message);
   if (daemon > 0) {
-    ready_end.reset();
+    line->write_end.reset();
     char byte = 0;
     ssize_t got = 0;
-    while ((got = ::read(wait_end.get(), &byte, 1)) < 0 && errno == EINTR) {
+    while ((got = ::read(line->read_end.get(), &byte, 1)) < 0 && errno == EINTR) {
     }
     if (got == 1) return 0;
     while (::waitpid(daemon, nullptr, 0) < 0 && errno == EINTR) {
@@ -118,10 +113,10 @@ int agent_serve(const AgentOptions& options) {
     return could_not_start;
   }
   ::setsid();
-  wait_end.reset();
+  line->read_end.reset();
   close_inherited(options.ready_fd);
   if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
-  std::exit(serve_in_background(options, *run, ready_end.release()));
+  std::exit(serve_in_background(options, *run, line->write_end.release()));
 }
 
 }  // namespace muster

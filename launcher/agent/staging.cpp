@@ -59,7 +59,7 @@ Status AttemptStaging::open_store() {
 }
 
 void AttemptStaging::stage(const StageTrees& request) {
-  const AttemptKey key{request.job, request.attempt};
+  const AttemptKey key = key_of(request);
   if (Status opened = open_store(); !opened) return fail(key, opened.error().message);
   Entry& entry = entries_[key];
   if (entry.is_staged) return line_.send(StageDone{key.job, key.attempt, {}});
@@ -85,8 +85,8 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   Entry& entry = found->second;
   entry.is_looking = false;
   if (entry.is_unwanted) return forget(key);
-  if (!frame) return fail(key, "staging on node " + run_.node.value + " failed: " +
-                                   frame.error().message);
+  if (!frame)
+    return fail(key, "staging on node " + run_.node.value + " failed: " + frame.error().message);
   auto answer = message_of(*frame);
   if (!answer) return fail(key, answer.error().message);
   if (const auto* wants = std::get_if<WantBlobs>(&*answer)) {
@@ -155,8 +155,7 @@ bool AttemptStaging::is_busy(const AttemptKey& key) const {
 }
 
 bool AttemptStaging::knows(const JobId& job) const {
-  return std::ranges::any_of(entries_,
-                             [&job](const auto& item) { return item.first.job == job; });
+  return std::ranges::any_of(entries_, [&job](const auto& item) { return item.first.job == job; });
 }
 
 void AttemptStaging::forget(const AttemptKey& key) {
@@ -186,9 +185,8 @@ void OutputCollection::pump() {
       const auto piece = reader->next(piece_bytes);
       is_over = !piece.has_value();
       if (is_over) {
-        line_.send(
-            CollectDone{key.job, key.attempt, joined(reader->problems(), "; "),
-                        reader->left_out()});
+        line_.send(CollectDone{key.job, key.attempt, joined(reader->problems(), "; "),
+                               reader->left_out()});
       } else {
         line_.send(FileData{key.job, key.attempt, piece->entry, piece->offset, piece->last},
                    piece->bytes);

@@ -16,7 +16,7 @@
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "launcher/wire/agent_message.h"
 #include "runtime/protocol/boot_clock.h"
 

@@ -20,6 +20,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
+#include "scheduler/text/text.h"
 
 extern char** environ;
 
@@ -70,12 +71,6 @@ using Clock = std::chrono::steady_clock;
 // A killed program goes at once, unless the kernel holds it: then it is left behind.
 constexpr Milliseconds reaping_limit{500};
 constexpr std::size_t said_most = 300;
-
-std::string words(const std::vector<std::string>& argv) {
-  std::string text;
-  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
 
 std::string content_of(const Fd& file) {
   std::string text;
@@ -131,10 +126,11 @@ void kill_and_reap(pid_t child) {
 }
 
 Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit) {
+  const std::string words = joined(argv, " ");
   // Files in memory cannot block the way pipes do.
   const Fd output(::memfd_create("muster-output", MFD_CLOEXEC));
   const Fd errors(::memfd_create("muster-errors", MFD_CLOEXEC));
-  if (!output || !errors) return Error{"cannot run '" + words(argv) + "': no file for its output"};
+  if (!output || !errors) return Error{"cannot run '" + words + "': no file for its output"};
   const std::array inherited{Inherit{output.get(), 1}, Inherit{errors.get(), 2}};
   const auto child = spawn(argv, inherited);
   if (!child) return child.error();
@@ -142,11 +138,10 @@ Result<std::string> run_within(const std::vector<std::string>& argv, Millisecond
   if (!status) {
     ::kill(-*child, SIGKILL);
     wait_until(*child, Clock::now() + reaping_limit);
-    return Error{"'" + words(argv) + "' gave no answer within " + std::to_string(limit.count()) +
-                 " ms"};
+    return Error{"'" + words + "' gave no answer within " + std::to_string(limit.count()) + " ms"};
   }
   if (WIFEXITED(*status) && WEXITSTATUS(*status) == 0) return content_of(output);
-  return Error{"'" + words(argv) + "' failed: " + why_failed(*status, content_of(errors))};
+  return Error{"'" + words + "' failed: " + why_failed(*status, content_of(errors))};
 }
 
 std::optional<int> signal_number(const std::string& name) {
@@ -159,11 +154,10 @@ std::optional<int> signal_number(const std::string& name) {
   return {};
 }
 
-std::optional<TailPipe> tail_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return std::nullopt;
-  ::fcntl(ends[1], F_SETFL, 0);
-  return TailPipe{Fd(ends[0]), Fd(ends[1])};
+std::optional<PipeEnds> tail_pipe() {
+  auto pipe = make_pipe();
+  if (pipe) ::fcntl(pipe->read_end.get(), F_SETFL, O_NONBLOCK);
+  return pipe;
 }
 
 void read_tail(int from, std::string& text) {

@@ -41,13 +41,9 @@ std::optional<int> signal_number(const std::string& name);
 
 // The last of what a command writes, for whoever looks at it now and then and must never wait.
 
-struct TailPipe {
-  Fd read_end;   // does not block
-  Fd write_end;  // the command's own, which blocks, as any program expects
-};
-
-// Nothing: errno says why.
-std::optional<TailPipe> tail_pipe();
+// A pipe whose read end does not block; the command's own blocks, as any program expects. Nothing:
+// errno says why.
+std::optional<PipeEnds> tail_pipe();
 
 // Appends what is there, as much as a pipe holds at most: one that writes on holds nobody up. Of
 // all `text` the last 8 KiB are kept.

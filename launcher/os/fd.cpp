@@ -1,5 +1,6 @@
 #include "launcher/os/fd.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,12 @@ void Fd::reset() {
   const int error = errno;  // of the call that failed while this was open
   ::close(release());
   errno = error;
+}
+
+std::optional<PipeEnds> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  return PipeEnds{Fd(ends[0]), Fd(ends[1])};
 }
 
 bool write_all(int fd, std::string_view bytes) {

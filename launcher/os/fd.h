@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,14 @@ class Fd {
  private:
   int number_ = -1;
 };
+
+struct PipeEnds {
+  Fd read_end;
+  Fd write_end;
+};
+
+// Both closed on exec. Nothing: errno says why.
+std::optional<PipeEnds> make_pipe();
 
 // All of `bytes` at the file's position; false leaves errno.
 bool write_all(int fd, std::string_view bytes);

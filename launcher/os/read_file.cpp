@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "launcher/os/fd.h"
-#include "launcher/os/regular_file.h"
 
 namespace muster {
 
@@ -27,6 +27,18 @@ bool sync_directory(const std::filesystem::path& path) {
 bool fill(const Fd& file, std::string_view bytes, mode_t mode, Durable durable) {
   return write_all(file.get(), bytes) && ::fchmod(file.get(), mode) == 0 &&
          (durable == Durable::in_cache || ::fsync(file.get()) == 0);
+}
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a named pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Error failed(const std::string& path, const std::string& why, int error) {
+  errno = error;
+  return Error{"cannot read " + path + ": " + why};
 }
 
 }  // namespace
@@ -61,6 +73,18 @@ std::string text_of_file(const std::filesystem::path& path) {
   const auto file = open_regular_file(path.string());
   if (!file || !read_whole(file->get(), text)) text.clear();
   return text;
+}
+
+Result<Fd> open_regular_file(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat facts {};
+  const bool is_socket = !file && errno == ENXIO && ::stat(path.c_str(), &facts) == 0;
+  if (!is_socket && (!file || ::fstat(file.get(), &facts) != 0)) {
+    return failed(path, std::strerror(errno), errno);
+  }
+  if (S_ISREG(facts.st_mode)) return file;
+  const int error = S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
+  return failed(path, "it is " + std::string(kind_of(facts.st_mode)) + ", not a file", error);
 }
 
 }  // namespace muster

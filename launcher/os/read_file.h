@@ -1,4 +1,4 @@
-// Files read and replaced as a whole. Thread-safe; false leaves errno.
+// Files opened, read and replaced as a whole. Thread-safe; false leaves errno.
 #pragma once
 
 #include <sys/types.h>
@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "launcher/os/fd.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -20,5 +23,10 @@ bool replace_file(const std::filesystem::path& path, std::string_view bytes, mod
 bool read_whole(int fd, std::string& out);
 // Empty when it cannot be read.
 std::string text_of_file(const std::filesystem::path& path);
+
+// To read what a person or a program calls a file. A FIFO would be waited for as long as nobody
+// writes to it, a device may never end: both are refused at once. The Error names the path and what
+// is there instead; errno says why.
+Result<Fd> open_regular_file(const std::string& path);
 
 }  // namespace muster

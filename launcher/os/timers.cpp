@@ -4,6 +4,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "scheduler/text/duration.h"
+
 namespace muster {
 
 namespace {
@@ -31,9 +33,7 @@ class AsioAlarm : public Alarm {
 
 SteadyTime AsioTimers::now() const { return std::chrono::steady_clock::now(); }
 
-Time AsioTimers::wall_now() const {
-  return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now());
-}
+Time AsioTimers::wall_now() const { return wall_clock_now(); }
 
 RawTime AsioTimers::raw_now() const { return raw_time(); }
 

@@ -81,7 +81,7 @@ std::optional<ProcessInfo> running_init(const SandboxLayout& layout, const std::
   unsigned long long ticks = 0;
   if (std::sscanf((*text)->c_str(), "%d %llu", &init.pid, &ticks) != 2) return std::nullopt;
   init.start_ticks = ticks;
-  return is_alive(init) ? std::optional(init) : std::nullopt;
+  return HostProcesses().is_alive(init) ? std::optional(init) : std::nullopt;
 }
 
 Status remember_init(const SandboxLayout& layout, const std::string& host, pid_t init) {

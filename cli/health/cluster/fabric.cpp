@@ -12,7 +12,7 @@
 #include "health/checks/host/facts.h"
 #include "health/fabric/host_device.h"
 #include "health/model/check.h"
-#include "launcher/os/regular_file.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 

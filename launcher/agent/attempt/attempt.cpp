@@ -46,10 +46,6 @@ void LocalAttempt::restore() {
   remove_mpi_scratch(layout_);
 }
 
-void LocalAttempt::hold_ports(PortReservation ports) {
-  ports_ = std::move(ports);
-}
-
 std::string LocalAttempt::checkpoint_directory() const {
   return start_ ? muster::checkpoint_directory(*start_, layout_) : layout_.checkpoints;
 }
@@ -57,10 +53,6 @@ std::string LocalAttempt::checkpoint_directory() const {
 // On the file system that the agent itself lives on: if that hangs, so does the agent.
 bool LocalAttempt::has_near_checkpoints() const {
   return checkpoint_directory() == layout_.checkpoints;
-}
-
-std::string LocalAttempt::daemon_log_path() const {
-  return layout_.spool + "/mpi-daemon.log";
 }
 
 bool LocalAttempt::has_live_ranks() const {
@@ -122,11 +114,7 @@ void LocalAttempt::step(const AttemptStop::Find& find) {
 }
 
 AttemptClean LocalAttempt::clean_message() const {
-  AttemptClean clean;
-  clean.job = key_.job;
-  clean.attempt = key_.attempt;
-  clean.unkillable = stop_.proven()->unkillable;
-  return clean;
+  return {key_.job, key_.attempt, {}, stop_.proven()->unkillable};
 }
 
 // ---- what became of the ranks -----------------------------------------------------------------
@@ -244,12 +232,8 @@ void LocalAttempt::move_output() {
 }
 
 void LocalAttempt::tell_end(const RankExit& exit) {
-  RankEnded ended;
-  ended.job = key_.job;
-  ended.attempt = key_.attempt;
-  ended.rank = exit.rank;
-  ended.status = exit.status;
-  ended.asked_to_stop = exit.asked_to_stop;
+  RankEnded ended{key_.job, key_.attempt, exit.rank, exit.status, exit.asked_to_stop,
+                  0,        {},           {},        {}};
   if (exit.boot == site_.boot_id) {
     ended.age_us = (raw_time() - exit.latest).count();
     ended.span = ExitSpan{exit.earliest.count(), exit.latest.count()};

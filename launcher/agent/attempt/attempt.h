@@ -21,10 +21,8 @@
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/keeper/rank_environment.h"
-#include "launcher/agent/keeper/stop.h"
-#include "launcher/agent/node/agent_clock.h"
 #include "launcher/agent/node/child_reaper.h"
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
@@ -61,7 +59,7 @@ class LocalAttempt {
   // What a dead agent left on disk; its processes are gone.
   void restore();
   void start(const StartRanks& request);
-  void hold_ports(PortReservation ports);
+  void hold_ports(PortReservation ports) { ports_ = std::move(ports); }
   // Empty: the file says this epoch or a newer one.
   std::string set_members(const SetMembers& request);
   const std::vector<int>& ports() const { return ports_.ports; }
@@ -125,7 +123,8 @@ class LocalAttempt {
   Result<std::vector<std::string>> shell_command(const Environment& environment) const;
   Status check_lengths(const std::vector<std::string>& argv, const Environment& environment);
   RankSetting setting() const;
-  std::optional<std::string> group_path() const;
+  Result<pid_t> begin(SpawnRequest request, const Fd& output);
+  Environment mpi_base_environment() const;
   void rank_started(RankId rank, pid_t pid);
   void rank_ended(RankExit exit);
   RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon
@@ -134,7 +133,7 @@ class LocalAttempt {
   void note_end(RankExit exit);
   void tell_ends();
   void tell_end(const RankExit& exit);
-  std::string daemon_log_path() const;
+  std::string daemon_log_path() const { return layout_.spool + "/mpi-daemon.log"; }
   std::vector<ProcessInfo> signal_targets() const;
 
   const AgentSite& site_;

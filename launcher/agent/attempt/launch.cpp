@@ -29,12 +29,8 @@ void add_missing(Environment& environment, const Environment& more) {
 }  // namespace
 
 RankSetting LocalAttempt::setting() const {
-  return {*start_,     layout_, paths_, token_of(site_.run, key_), site_.run.socket_path(),
+  return {*start_,          layout_,     paths_, token_of(site_.run, key_), site_.run.socket_path(),
           site_.lease_path, ports_.ports};
-}
-
-std::optional<std::string> LocalAttempt::group_path() const {
-  return group_ ? std::optional(group_->path()) : std::nullopt;
 }
 
 Result<Environment> LocalAttempt::environment_of(RankId rank) const {
@@ -130,6 +126,21 @@ Status LocalAttempt::check_lengths(const std::vector<std::string>& argv,
   return Error{why};
 }
 
+// In the attempt's directory and group.
+Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
+  request.directory = layout_.code;
+  if (group_) request.group = group_->path();
+  request.output = request.errors = output.get();
+  auto pid = site_.processes.start(request);
+  if (pid) sessions_.insert(*pid);
+  return pid;
+}
+
+Environment LocalAttempt::mpi_base_environment() const {
+  return mpi_environment(layout_, own_program(),
+                         attempt_environment(setting(), base_environment(site_.environment)));
+}
+
 Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
   request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
@@ -137,14 +148,10 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
   request.argv = std::move(*argv);
-  request.directory = layout_.code;
-  request.group = group_path();
-  auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
+  const auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
-  request.output = request.errors = output->get();
-  auto pid = site_.processes.start(request);
+  const auto pid = begin(std::move(request), *output);
   if (!pid) return Error{"rank " + std::to_string(rank.rank.value) + ": " + pid.error().message};
-  sessions_.insert(*pid);
   rank_started(rank.rank, *pid);
   append_exit_log(exit_log_path(layout_.spool), RankStart{rank.rank, *pid});
   return Done{};
@@ -176,23 +183,17 @@ Status LocalAttempt::launch_mpi() {
     if (Status written = write_mpi_rank(rank); !written) return written;
   }
   if (start_->node_index != 0) return Done{};
-  auto output = open_for_writing(output_.find(mpirun_rank)->pipe()->path(), 0);
+  const auto output = open_for_writing(output_.find(mpirun_rank)->pipe()->path(), 0);
   if (!output) return output.error();
   SpawnRequest request;
-  request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name),
-                                *start_->mpi);
-  request.environment = mpi_environment(
-      layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
+  request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name), *start_->mpi);
+  request.environment = mpi_base_environment();
   for (const auto& [name, value] : mpirun_settings(start_->mpi->one_machine)) {
     request.environment[name] = value;
   }
-  request.directory = layout_.code;
-  request.group = group_path();
-  request.output = request.errors = output->get();
-  auto pid = site_.processes.start(request);
+  const auto pid = begin(std::move(request), *output);
   if (!pid) return Error{pid.error().message + "; install Open MPI or set mpi.launcher: direct"};
   mpirun_ = *pid;
-  sessions_.insert(*pid);
   return Done{};
 }
 
@@ -211,24 +212,19 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   if (start_->node_index == 0) return refuse("mpirun itself runs on this node");
   const auto daemon_words = read_mpi_daemon(asked.command);
   if (!daemon_words) return refuse(daemon_words.error().message);
-  // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
-  auto output = open_for_writing(daemon_log_path(), O_CREAT | O_APPEND);
-  if (!output) return refuse(output.error().message);
   SpawnRequest request;
   request.argv = daemon_words->argv;
-  request.environment = mpi_environment(
-      layout_, own_program(), attempt_environment(setting(), base_environment(site_.environment)));
+  request.environment = mpi_base_environment();
   for (const auto& [name, value] : daemon_words->settings) request.environment[name] = value;
   for (const auto& [name, directory] : daemon_words->in_front) {
     std::string& searched = request.environment[name];
     searched = directory + (searched.empty() ? "" : ":" + searched);
   }
-  request.directory = layout_.code;
-  request.group = group_path();
-  request.output = request.errors = output->get();
-  auto pid = site_.processes.start(request);
+  // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
+  const auto output = open_for_writing(daemon_log_path(), O_CREAT | O_APPEND);
+  if (!output) return refuse(output.error().message);
+  const auto pid = begin(std::move(request), *output);
   if (!pid) return refuse(pid.error().message);
-  sessions_.insert(*pid);
   remote_daemons_[asked.command] = {asked.ticket, *pid, {}};
 }
 

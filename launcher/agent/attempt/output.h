@@ -14,7 +14,7 @@
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/output_pipe.h"
 #include "launcher/agent/keeper/spool.h"
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 
 namespace muster {
 

@@ -30,17 +30,6 @@ constexpr std::chrono::milliseconds trailing_output_limit{500};
 // carries the ranks' output.
 constexpr std::size_t input_limit_bytes = 64u << 20;
 
-struct PipePair {
-  Fd read_end;
-  Fd write_end;
-};
-
-Result<PipePair> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("make a pipe");
-  return PipePair{Fd(ends[0]), Fd(ends[1])};
-}
-
 // Of those that are waited for no longer.
 constexpr std::chrono::seconds hung_look_pause{5};
 
@@ -234,6 +223,12 @@ bool EndingSessions::are_gone() {
   }
   std::erase_if(until_, [&](const auto& item) { return !alive_.contains(item.first); });
   return std::ranges::none_of(until_, is_waited_for);
+}
+
+std::set<pid_t> EndingSessions::all() const {
+  std::set<pid_t> sessions;
+  for (const auto& [session, until] : until_) sessions.insert(session);
+  return sessions;
 }
 
 std::string EndingSessions::hung() const {

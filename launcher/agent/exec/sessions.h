@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -14,7 +15,7 @@
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/rank_environment.h"
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "runtime/protocol/boot_clock.h"
 
 namespace muster {
@@ -61,7 +62,7 @@ class EndingSessions {
   // Reads /proc while there is something to wait for.
   bool are_gone();
   // Until they are gone, however long that takes: no processes of any attempt.
-  const std::map<pid_t, BootTime>& all() const { return until_; }
+  std::set<pid_t> all() const;
   // Of those that are waited for no longer, as are_gone() saw them last: "process 4711
   // (python) of what was measured before does not end". Empty: there is none.
   std::string hung() const;

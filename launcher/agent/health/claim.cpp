@@ -21,8 +21,6 @@ constexpr std::chrono::hours believed_for{8};
 // Who was not asked for meanwhile may have given it back and taken it again.
 constexpr std::chrono::minutes forgotten_after{2};
 
-int claims_held = 0;  // of this process
-
 struct Name {
   sockaddr_un address{};
   socklen_t size = 0;
@@ -74,7 +72,7 @@ bool BenchmarkClaim::take(BootTime now) {
   if (!is_taken) static_cast<void>(::listen(socket.get(), SOMAXCONN));
   socket_ = std::move(socket);
   is_held_ = true;
-  ++claims_held;
+  ++claims_held_;
   holder_.reset();
   return true;
 }
@@ -82,12 +80,8 @@ bool BenchmarkClaim::take(BootTime now) {
 void BenchmarkClaim::give_back() {
   if (!is_held_) return;
   is_held_ = false;
-  --claims_held;
+  --claims_held_;
   socket_.reset();
-}
-
-bool BenchmarkClaim::is_held_here() {
-  return claims_held > 0;
 }
 
 bool BenchmarkClaim::believes(BootTime now) {

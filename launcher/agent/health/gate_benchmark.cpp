@@ -148,7 +148,7 @@ void GateBenchmark::ask(const AttemptKey& attempt, Wanted wanted, Done done,
   ProbePlan plan = gate_plan(wanted.profile, wanted.choice);
   questions_.push_back({attempt, std::move(wanted), std::move(plan), std::move(done),
                         std::move(hindrance), boot_time() + gate_measuring_limit});
-  go_on();
+  poll();
 }
 
 bool GateBenchmark::is_asked(const AttemptKey& attempt) const {
@@ -160,7 +160,7 @@ void GateBenchmark::leave(const AttemptKey& attempt) {
   std::erase_if(questions_, [&](const Question& one) { return one.attempt == attempt; });
   if (!was_first) return;
   end_run();
-  go_on();
+  poll();
 }
 
 void GateBenchmark::job_comes(const JobId& job) {
@@ -184,10 +184,6 @@ void GateBenchmark::faults_fixed() {
   save();
 }
 
-void GateBenchmark::poll() {
-  go_on();
-}
-
 std::optional<pid_t> GateBenchmark::session() const {
   return run_ && session_ != 0 ? std::optional(session_) : std::nullopt;
 }
@@ -198,7 +194,7 @@ void GateBenchmark::give_back() {
   if (!run_ && ending_.are_gone()) claim_.give_back();
 }
 
-void GateBenchmark::go_on() {
+void GateBenchmark::poll() {
   give_back();
   while (!questions_.empty() && !run_) {
     Question& first = questions_.front();
@@ -268,7 +264,7 @@ void GateBenchmark::measured(const Result<std::string>& said) {
     if (!is_cut_ && said && said->starts_with(hung)) miss(why);
     answer(why);
   }
-  go_on();
+  poll();
 }
 
 // What a failure has shown to be wrong is not in figures from before it.

@@ -55,7 +55,7 @@ class GateBenchmark {
   void job_comes(const JobId& job);       // no other has the node: nobody waits for their answers
   void ranks_begin();                     // nothing is measured beside them
   void end();                             // the agent goes
-  void faults_fixed();                          // a person says so: what was slow is measured anew
+  void faults_fixed();                    // a person says so: what was slow is measured anew
   void poll();                            // twice a second: whose turn it is
   void give_back();                       // the claim, when nothing of what measured is left
   std::optional<pid_t> session() const;   // of what runs: no process of any attempt
@@ -72,7 +72,6 @@ class GateBenchmark {
     std::vector<std::string> doubted{};  // probes to be run again
   };
 
-  void go_on();
   // Why the first question cannot be measured for, however long it waits; empty: it can.
   std::string blocking_reason(const Question& question) const;
   bool measure(Question& question, std::vector<std::string> probes);  // false: not its turn
@@ -92,8 +91,8 @@ class GateBenchmark {
   std::vector<GateFigure> figures_;
   std::deque<Question> questions_;  // the first one is measured for
   std::optional<ChildTasks::TaskId> run_;
-  bool is_cut_ = false;    // the run has less time than it may need: it waited for its turn
-  pid_t session_ = 0;      // of the run
+  bool is_cut_ = false;     // the run has less time than it may need: it waited for its turn
+  pid_t session_ = 0;       // of the run
   EndingSessions& ending_;  // earlier ones have the claim until they are gone
   std::uint64_t runs_ = 0;
   BenchmarkClaim claim_;

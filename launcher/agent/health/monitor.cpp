@@ -6,7 +6,11 @@
 
 #include "health/model/check.h"
 #include "launcher/agent/health/fault_report.h"
+#include "launcher/agent/node/log.h"
 #include "launcher/os/clocks.h"
+#include "launcher/os/read_file.h"
+#include "launcher/wire/json_fields.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -21,6 +25,9 @@ constexpr std::chrono::milliseconds calm_event_slice{1000};
 // With all sources read so often since the agent knows nothing of before, what fails has failed
 // often enough to be believed, and what is not believed is sound.
 constexpr int looks_until_settled = usual_samples;
+
+constexpr std::chrono::seconds save_pause{60};
+constexpr int version_of_beliefs = 1;
 
 bool has_devices(const std::string& root) {
   std::error_code ignored;
@@ -40,11 +47,10 @@ MonitorOptions monitor_options(const std::string& root) {
 HealthMonitor::HealthMonitor(boost::asio::io_context& io, Site site, Tell tell)
     : site_(std::move(site)),
       tell_(std::move(tell)),
-      file_(site_.state_file),
       reader_(io, site_.helper, [this] { step(); }) {}
 
 CheckMoment HealthMonitor::moment() {
-  return {std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()), raw_time()};
+  return {wall_clock_now(), raw_time()};
 }
 
 // ---- beginning --------------------------------------------------------------------------------
@@ -65,7 +71,7 @@ void HealthMonitor::follow(const std::optional<HealthProfile>& profile) {
   run_.reset();
   profile_ = profile;
   reads_sources_ = profile || has_devices(site_.root);
-  node_.emplace(profile.value_or(HealthProfile{}), site_, file_.load());
+  node_.emplace(profile.value_or(HealthProfile{}), site_, load());
   node_->told = told_now();
   begin_reading();
 }
@@ -76,9 +82,30 @@ void HealthMonitor::begin_reading() {
   if (reads_sources_) reader_.open();
 }
 
+Result<SavedHealth> decode_health(std::string_view text) {
+  return read_versioned_json<SavedHealth>(text, version_of_beliefs);
+}
+
+SavedHealth HealthMonitor::load() const {
+  const std::string text = text_of_file(site_.state_file);
+  if (text.empty()) return {};
+  auto saved = decode_health(text);
+  if (saved) return std::move(*saved);
+  log_line(site_.state_file + ": starting with empty state: " + saved.error().message);
+  return {};
+}
+
 void HealthMonitor::save() {
   if (!node_) return;
-  file_.save({site_.boot_id, is_settled(), node_->monitor.memory(), node_->health.memory()});
+  saved_at_ = boot_time();
+  std::string text = versioned_json(
+      SavedHealth{site_.boot_id, is_settled(), node_->monitor.memory(), node_->health.memory()},
+      version_of_beliefs);
+  if (text == saved_text_) return;
+  saved_text_ = std::move(text);
+  if (!replace_file(site_.state_file, saved_text_, 0600, Durable::in_cache)) {
+    log_line("cannot write " + site_.state_file);
+  }
 }
 
 // ---- going on ---------------------------------------------------------------------------------
@@ -94,7 +121,7 @@ void HealthMonitor::poll() {
   take(node_->monitor.tick(now), now);
   if (is_idle()) take(node_->monitor.on_jobs_over(now), now);
   step();
-  if (file_.is_due()) {
+  if (boot_time() - saved_at_ > save_pause) {
     save();
     begin_reading();
   }

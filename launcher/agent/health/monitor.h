@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -21,15 +22,30 @@
 #include "health/monitor/node_monitor.h"
 #include "health/read/kernel_log.h"
 #include "health/verdict/prolog.h"
-#include "launcher/agent/health/belief_file.h"
 #include "launcher/agent/health/source_reader.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/wire/agent_report.h"
 #include "launcher/wire/agent_request.h"
 #include "runtime/protocol/boot_clock.h"
 #include "scheduler/model/health_profile.h"
+#include "scheduler/model/result.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
+
+// What an agent keeps of its node's health for the agent after it: JSON with a version
+// (launcher/wire/json_fields.h), replaced as a whole.
+struct SavedHealth {
+  std::string boot_id;
+  bool is_settled = false;  // NodeFaultsSeen::settled
+  MonitorMemory monitor;
+  NodeHealthMemory health;
+
+  MUSTER_FIELDS(boot_id, is_settled, monitor, health)
+};
+
+// The Error says what is wrong with the text.
+Result<SavedHealth> decode_health(std::string_view text);
 
 class HealthMonitor {
  public:
@@ -140,6 +156,7 @@ class HealthMonitor {
 
   static CheckMoment moment();
   void begin_reading();
+  SavedHealth load() const;  // nothing of a file that cannot be read
   void save();
   void read_log(const CheckMoment& now);
   void take(std::vector<HealthFinding> findings, const CheckMoment& now);
@@ -154,7 +171,7 @@ class HealthMonitor {
   bool is_settled() const;
   FaultsTold told_now() const;
   void tell_if_news();
-  // questions.cpp
+  // jobs.cpp
   void answer_questions();
   void answer(const PrologAnswer& answer, const NodeVerdict& verdict);
   bool must_wait(const Question& question) const;
@@ -162,7 +179,6 @@ class HealthMonitor {
   Phase phase_of(Purpose purpose) const;
   CheckChoice choice_in(Phase phase) const;
   bool awaits_confirmation(Phase phase) const;
-  // job_phases.cpp
   bool is_idle() const { return !std::holds_alternative<Running>(ranks_.phase); }
   FailureLook* failure_look() { return std::get_if<FailureLook>(&ranks_.failure); }
   const FailureLook* failure_look() const { return std::get_if<FailureLook>(&ranks_.failure); }
@@ -174,7 +190,6 @@ class HealthMonitor {
 
   Site site_;
   Tell tell_;
-  BeliefFile file_;
   SourceReader reader_;
   std::optional<HealthProfile> profile_;
   bool reads_sources_ = false;
@@ -182,6 +197,8 @@ class HealthMonitor {
   std::optional<Run> run_;
   std::vector<Question> questions_;
   Ranks ranks_;
+  std::string saved_text_;
+  BootTime saved_at_{};
   std::optional<BootTime> benchmarked_at_;  // when the node was last known to be
 };
 

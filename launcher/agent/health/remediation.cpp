@@ -44,7 +44,7 @@ bool Remediation::is_news(const RunRemedy& request) const {
 }
 
 void Remediation::ask(const RunRemedy& request, const std::optional<std::string>& refusal,
-                     const Environment& environment) {
+                      const Environment& environment) {
   const auto known = runs_.find(request.id);
   if (known != runs_.end()) {
     if (known->second) tell_(*known->second);
@@ -100,15 +100,11 @@ void Remediation::poll() {
   std::vector<pid_t> killed;
   for (auto& [session, running] : running_) {
     read_tail(running.output.get(), running.text);
-    end_late(session, running);
+    if (boot_time() >= running.until) kill_all_of(session, running);
     if (running.killed_at) killed.push_back(session);
   }
   ending_.are_gone();
   for (const pid_t session : killed) end_killed(session);
-}
-
-void Remediation::end_late(pid_t session, Running& running) {
-  if (boot_time() >= running.until) kill_all_of(session, running);
 }
 
 void Remediation::kill_all_of(pid_t session, Running& running) {
@@ -137,9 +133,8 @@ void Remediation::end_killed(pid_t session) {
 }
 
 std::set<pid_t> Remediation::sessions() const {
-  std::set<pid_t> sessions;
+  std::set<pid_t> sessions = ending_.all();
   for (const auto& [session, running] : running_) sessions.insert(session);
-  for (const auto& [session, until] : ending_.all()) sessions.insert(session);
   return sessions;
 }
 

@@ -58,7 +58,6 @@ class Remediation {
   };
 
   void begin(const RunRemedy& request, const Environment& environment);
-  void end_late(pid_t session, Running& running);
   void kill_all_of(pid_t session, Running& running);
   void end_killed(pid_t session);
   void ended(const RunRemedy& request, RemedyRun run);

@@ -13,6 +13,7 @@
 #include "launcher/agent/node/log.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -78,8 +79,8 @@ Fd lock_of_abandoned(const fs::path& run, std::time_t unused_since) {
   struct stat facts {};
   const std::string path = (run / "agent.lock").string();
   Fd lock(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  const bool is_old = lock && ::fstat(lock.get(), &facts) == 0 &&
-                      facts.st_mtim.tv_sec < unused_since;
+  const bool is_old =
+      lock && ::fstat(lock.get(), &facts) == 0 && facts.st_mtim.tv_sec < unused_since;
   return is_old && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 ? std::move(lock) : Fd();
 }
 
@@ -157,10 +158,7 @@ void NodeCleaning::poll(BootTime now) {
   tasks_.run(
       [node = node_, keep = retention_](const ChildTasks::Tell&) {
         std::string text;
-        const Time wall = from_ms(std::chrono::duration_cast<Milliseconds>(
-                                      std::chrono::system_clock::now().time_since_epoch())
-                                      .count());
-        for (const Removed& removed : clean_node_home(node, keep, wall, false)) {
+        for (const Removed& removed : clean_node_home(node, keep, wall_clock_now(), false)) {
           text += "removed " + std::to_string(removed.count) + " " + removed.what + "; ";
         }
         return text;

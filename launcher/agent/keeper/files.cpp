@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <tuple>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
@@ -23,11 +25,17 @@ Status make_directory(const std::string& path) {
   return Done{};
 }
 
+// A rank may have put a link in the place of any directory.
+bool is_real_directory(const fs::path& path) {
+  std::error_code failed;
+  return fs::is_directory(fs::symlink_status(path, failed));
+}
+
 // `code/<name>` becomes a link to `durable`; entries of a real directory there move over first.
 Status link_durable(const std::string& code, const char* name, const std::string& durable) {
   const fs::path link = fs::path(code) / name;
   std::error_code failed;
-  if (fs::is_directory(fs::symlink_status(link, failed))) {
+  if (is_real_directory(link)) {
     for (const auto& entry : fs::directory_iterator(link, failed)) {
       const fs::path target = fs::path(durable) / entry.path().filename();
       if (!path_exists(target.string())) fs::rename(entry.path(), target, failed);
@@ -37,6 +45,33 @@ Status link_durable(const std::string& code, const char* name, const std::string
   fs::create_symlink(durable, link, failed);
   if (failed) return system_error("link " + link.string() + " to " + durable, failed.value());
   return Done{};
+}
+
+// A greeting stays below a quarter of a MiB.
+constexpr std::size_t folders_told = 1000;
+
+bool is_empty_directory(const fs::path& path) {
+  std::error_code failed;
+  return fs::is_empty(path, failed) && !failed;
+}
+
+bool is_written_by_ranks(const std::string& name) {
+  return name == "outputs" || name == "logs";
+}
+
+enum class Holds { checkpoints, outputs, more };
+
+Holds content_of(const fs::path& folder) {
+  Holds holds = Holds::checkpoints;
+  std::error_code failed;
+  if (is_empty_directory(folder)) return Holds::more;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_output = is_written_by_ranks(name);
+    if ((name != "ckpt" && !is_output) || is_empty_directory(entry.path())) return Holds::more;
+    if (is_output) holds = Holds::outputs;
+  }
+  return failed ? Holds::more : holds;
 }
 
 }  // namespace
@@ -106,6 +141,44 @@ void remove_mpi_scratch(const AttemptLayout& layout) {
   std::error_code ignored;
   fs::remove_all(layout.mpi_scratch, ignored);
   fs::remove_all(layout.mpi_shared_memory, ignored);
+}
+
+std::vector<JobId> jobs_with_folders(const RunDirectory& run) {
+  using Folder = std::tuple<bool, fs::file_time_type, std::string>;
+  std::vector<Folder> folders;
+  const fs::path root = fs::path(layout_of(run, {JobId{"x"}, AttemptId{0}}).job).parent_path();
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(root, failed)) {
+    if (!is_real_directory(entry.path())) continue;
+    const Holds holds = content_of(entry.path());
+    if (holds == Holds::checkpoints) continue;
+    std::error_code unknown;
+    folders.emplace_back(holds == Holds::outputs, entry.last_write_time(unknown),
+                         entry.path().filename().string());
+  }
+  std::ranges::sort(folders);
+  if (folders.size() > folders_told) folders.resize(folders_told);
+  std::vector<JobId> jobs;
+  for (Folder& folder : folders) jobs.push_back({std::move(std::get<2>(folder))});
+  return jobs;
+}
+
+std::vector<std::string> disposable_parts(const std::string& job_folder, bool outputs_too) {
+  std::vector<std::string> parts;
+  if (!is_real_directory(job_folder)) return parts;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(job_folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    const bool stays =
+        is_written_by_ranks(name) && !outputs_too && !is_empty_directory(entry.path());
+    if (name != "ckpt" && !stays) parts.push_back(entry.path().string());
+  }
+  return parts;
+}
+
+void remove_if_empty(const AttemptLayout& layout) {
+  ::rmdir(layout.checkpoints.c_str());
+  ::rmdir(layout.job.c_str());
 }
 
 }  // namespace muster

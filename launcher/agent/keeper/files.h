@@ -1,9 +1,10 @@
-// The directories of an attempt on this node: made before its ranks start, removed when nobody
-// wants them any more. Blocking file work, no state.
+// The directories of jobs and attempts on this node: which there are, made before ranks start,
+// removed when nobody wants them any more. Blocking file work, no state.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/rank_environment.h"
@@ -31,5 +32,16 @@ std::vector<AttemptKey> attempts_below(const std::string& root);
 void remove_mpi_scratch(const AttemptLayout& layout);
 
 bool path_exists(const std::string& path);
+
+// Jobs of this controller and node of whose directory more than checkpoints is there, for the
+// greeting. Of very many those first that hold more than outputs, which stay as long as a resume
+// may need them; then the oldest.
+std::vector<JobId> jobs_with_folders(const RunDirectory& run);
+
+// All but checkpoints, and without `outputs_too` but what ranks wrote.
+std::vector<std::string> disposable_parts(const std::string& job_folder, bool outputs_too);
+
+// The directory itself and that of its checkpoints, as far as nothing is in them.
+void remove_if_empty(const AttemptLayout& layout);
 
 }  // namespace muster

@@ -11,14 +11,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <set>
 #include <span>
 
+#include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/layout.h"
-#include "launcher/agent/keeper/orphan_processes.h"
 #include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/keeper/spool.h"
-#include "launcher/agent/keeper/stop.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/fd.h"
@@ -145,9 +145,7 @@ void await_death(KeeperWatch& watch, PipeHolder& standby) {
   HostProcesses table;
   for (bool is_ended = false;;) {
     // It inherits the pipes. While there is none it is tried again with the next look.
-    static_cast<void>(standby.ensure({}, [&](const ProcessInfo& keeper, int line) {
-      stand_by(watch, keeper, line);
-    }));
+    static_cast<void>(standby.ensure({}));
     pollfd heard[] = {{watch.line, POLLIN, 0}, {standby.pid() ? standby.line() : -1, 0, 0}};
     ::poll(heard, std::size(heard), lease_look_ms);
     if (heard[1].revents != 0) {
@@ -204,7 +202,7 @@ bool end_and_move(const RunDirectory& agents) {
 }
 
 void keep_on(KeeperWatch& watch) {
-  PipeHolder standby;
+  PipeHolder standby([&](const ProcessInfo& keeper, int line) { stand_by(watch, keeper, line); });
   await_death(watch, standby);
   // Children of the dead agent that had not exec'd yet hold its lock and socket for a moment
   // longer.
@@ -231,6 +229,30 @@ void keep_on(KeeperWatch& watch) {
   keep_on(watch);
 }
 
+std::vector<AttemptGroup> groups_of_run(const RunDirectory& run) {
+  std::vector<AttemptGroup> groups;
+  for (const AttemptKey& key : attempts_below(spools_root(run))) {
+    if (auto group = AttemptGroup::noted(layout_of(run, key).spool)) groups.push_back(*group);
+  }
+  return groups;
+}
+
+ProcessMarks marks_of_run(const RunDirectory& run) {
+  ProcessMarks marks;
+  marks.agent = ::getpid();
+  marks.is_token = [&run](const std::string& token) { return is_token_of_run(run, token); };
+  marks.socket_path = run.socket_path();
+  marks.spool_prefix = spools_root(run) + "/";
+  marks.takes_orphans = false;  // the caller has not started anything yet
+  return marks;
+}
+
+std::set<pid_t> members_of(const std::vector<AttemptGroup>& groups) {
+  std::set<pid_t> members;
+  for (const AttemptGroup& group : groups) members.merge(group.members());
+  return members;
+}
+
 }  // namespace
 
 std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
@@ -238,15 +260,14 @@ std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessIn
   table.signal(agent, SIGSTOP);  // it starts nothing more, and tells nobody of a rank that failed
   auto survivors = kill_until_gone(table, [&] {
     auto found = find_descendants(table, agent.pid);
-    std::erase_if(found,
-                  [&](const ProcessInfo& process) { return keepers.contains(process.pid); });
+    std::erase_if(found, [&](const ProcessInfo& process) { return keepers.contains(process.pid); });
     return found;
   });
   table.signal(agent, SIGKILL);
   return survivors;
 }
 
-Status PipeHolder::ensure(const std::vector<int>& pipes, const Main& main) {
+Status PipeHolder::ensure(const std::vector<int>& pipes) {
   if (pid_) {
     const auto holder = read_process(*pid_);
     if (holder && holder->state == 'T') ::kill(*pid_, SIGKILL);
@@ -265,7 +286,7 @@ Status PipeHolder::ensure(const std::vector<int>& pipes, const Main& main) {
   if (child == 0) {
     line.reset();
     line_.reset();
-    main(*parent, holders_end.get());
+    main_(*parent, holders_end.get());
   }
   if (child < 0) return system_error("start the keeper");
   pid_ = child;
@@ -288,9 +309,26 @@ void PipeHolder::dismiss() {
   if (line_) tell(line_.get(), leave_word, {});
 }
 
-Status ForkedKeeper::ensure(const std::vector<int>& pipes) {
-  return holder_.ensure(
-      pipes, [&](const ProcessInfo& agent, int line) { keep(run_, lease_, agent, line); });
+ForkedKeeper::ForkedKeeper(const RunDirectory& run, const Lease& lease)
+    : PipeHolder(
+          [&run, &lease](const ProcessInfo& agent, int line) { keep(run, lease, agent, line); }) {}
+
+Status end_orphan_processes(ProcessTable& table, const RunDirectory& run) {
+  const std::vector<AttemptGroup> groups = groups_of_run(run);
+  ProcessMarks marks = marks_of_run(run);
+  const auto survivors = kill_until_gone(table, [&] {
+    marks.members = members_of(groups);
+    auto found = find_attempt_processes(table, marks);
+    if (found.empty()) return found;
+    for (const AttemptGroup& group : groups) group.kill();
+    return found;
+  });
+  if (!survivors.empty()) {
+    return Error{"processes of an earlier agent survive SIGKILL: " + survivors.front() + " and " +
+                 std::to_string(survivors.size() - 1) + " more; the node needs a reboot"};
+  }
+  for (const AttemptGroup& group : groups) group.remove();
+  return Done{};
 }
 
 }  // namespace muster

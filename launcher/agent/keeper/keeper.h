@@ -17,7 +17,7 @@
 #include <set>
 #include <vector>
 
-#include "launcher/agent/node/process_table.h"
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/os/fd.h"
 #include "runtime/protocol/lease.h"
@@ -40,46 +40,42 @@ class Keeper {
 };
 
 // A forked child that holds pipes, and the line to it: the keeper of an agent, or its standby.
-class PipeHolder {
+class PipeHolder : public Keeper {
  public:
   // What the child does; never returns. `line` is its end of the line.
   using Main = std::function<void(const ProcessInfo& parent, int line)>;
 
-  // Starts one where there is none that runs. One that was stopped is killed: the next one follows
-  // as soon as it is reaped.
-  Status ensure(const std::vector<int>& pipes, const Main& main);
-  void hold(const std::vector<int>& pipes);
-  bool reaped(pid_t pid);
+  explicit PipeHolder(Main main) : main_(std::move(main)) {}
+
+  // One that was stopped is killed: the next one follows as soon as it is reaped.
+  Status ensure(const std::vector<int>& pipes) override;
+  void hold(const std::vector<int>& pipes) override;
+  bool reaped(pid_t pid) override;
+  std::optional<pid_t> pid() const override { return pid_; }
+  // The parent ends orderly and leaves nothing.
   void dismiss();
-  std::optional<pid_t> pid() const { return pid_; }
   // Hung up when the holder is dead; -1 before the first.
   int line() const { return line_.get(); }
 
  private:
+  Main main_;
   std::optional<pid_t> pid_;
   Fd line_;  // a byte with pipes: hold them, without: all is well
 };
 
-class ForkedKeeper final : public Keeper {
+class ForkedKeeper final : public PipeHolder {
  public:
-  ForkedKeeper(const RunDirectory& run, const Lease& lease) : run_(run), lease_(lease) {}
-
-  Status ensure(const std::vector<int>& pipes) override;
-  void hold(const std::vector<int>& pipes) override { holder_.hold(pipes); }
-  bool reaped(pid_t pid) override { return holder_.reaped(pid); }
-  std::optional<pid_t> pid() const override { return holder_.pid(); }
-  // The agent ends orderly and leaves nothing.
-  void dismiss() { holder_.dismiss(); }
-
- private:
-  const RunDirectory& run_;
-  const Lease& lease_;
-  PipeHolder holder_;
+  ForkedKeeper(const RunDirectory& run, const Lease& lease);
 };
 
 // Ends an agent that stands still, and what it started, but for `keepers`. The ranks first: what
 // holds the agent in the kernel may hold it for ever. The names of those that survive SIGKILL.
 std::vector<std::string> end_standing_agent(ProcessTable& table, const ProcessInfo& agent,
                                             const std::set<pid_t>& keepers);
+
+// Kills what a dead agent of this run directory left behind, before a new agent answers anyone, or
+// in the keeper when nobody starts a new agent. Blocks until none of its processes exists; an Error
+// names those that survive SIGKILL for too long.
+Status end_orphan_processes(ProcessTable& table, const RunDirectory& run);
 
 }  // namespace muster

@@ -32,10 +32,6 @@ bool is_token_of_run(const RunDirectory& run, const std::string& token) {
          token.compare(0, job_dot, run.controller + "." + run.node.value) == 0;
 }
 
-std::string spools_root(const RunDirectory& run) {
-  return run.path + "/attempts";
-}
-
 AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
   const std::string number = std::to_string(key.attempt.value);
   const std::string unique = short_name(run.secret + run.path + "\n" + token_of(run, key));

@@ -19,6 +19,12 @@ struct AttemptKey {
   auto operator<=>(const AttemptKey&) const = default;
 };
 
+// Of a message about an attempt.
+template <class Message>
+AttemptKey key_of(const Message& message) {
+  return {message.job, message.attempt};
+}
+
 struct AttemptLayout {
   std::string job;   // the job's directory, outlives attempts
   std::string code;  // the attempt's writable copy: working directory of its ranks
@@ -45,6 +51,8 @@ bool is_token_of_run(const RunDirectory& run, const std::string& token);
 
 AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key);
 
-std::string spools_root(const RunDirectory& run);
+inline std::string spools_root(const RunDirectory& run) {
+  return run.path + "/attempts";
+}
 
 }  // namespace muster

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <functional>
 
-#include "launcher/agent/node/process_table.h"
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/os/clocks.h"
 
 namespace muster {

@@ -85,8 +85,8 @@ struct ChildTasks::Task {
   // True when the child told something.
   bool take_progress() {
     bool told = false;
-    for (std::size_t end = 0; answer.starts_with(progress_mark) &&
-                              (end = answer.find('\0')) != std::string::npos;) {
+    for (std::size_t end = 0;
+         answer.starts_with(progress_mark) && (end = answer.find('\0')) != std::string::npos;) {
       doing = answer.substr(1, end - 1);
       answer.erase(0, end + 1);
       told = true;
@@ -107,19 +107,17 @@ ChildTasks::TaskId ChildTasks::run(Work work, Milliseconds limit, Done done) {
     boost::asio::post(io_, [done, why = std::move(why)] { done(why); });
     return id;
   };
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return refuse(system_error("make a pipe"));
-  Fd read_end(ends[0]);
-  const Fd write_end(ends[1]);
+  auto pipe = make_pipe();
+  if (!pipe) return refuse(system_error("make a pipe"));
   const pid_t parent = ::getpid();
   auto task = std::make_shared<Task>(io_);
   task->pid = ::fork();
-  if (task->pid == 0) work_in_child(work, write_end.get(), parent);
+  if (task->pid == 0) work_in_child(work, pipe->write_end.get(), parent);
   if (task->pid < 0) return refuse(system_error("start a process"));
   task->id = id;
   task->limit = limit;
   task->done = std::move(done);
-  task->pipe.assign(read_end.release());
+  task->pipe.assign(pipe->read_end.release());
   tasks_[id] = task;
   watch_silence(task);
   read_more(task);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +40,25 @@ std::string read_proc_file(pid_t pid, const char* name, std::size_t wanted_bytes
   return text;
 }
 
+// Of a symbolic link; empty where it cannot be read.
+std::string target_of(const std::string& link) {
+  char target[4096];
+  const ssize_t length = ::readlink(link.c_str(), target, sizeof target);
+  return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
+}
+
+// A thread of the process that still has its files and memory: the main one until it ends.
+pid_t living_thread(const ProcessInfo& process) {
+  if (process.state != 'Z') return process.pid;
+  const std::string path = "/proc/" + std::to_string(process.pid) + "/task";
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(path.c_str()), ::closedir);
+  while (const dirent* entry = tasks ? ::readdir(tasks.get()) : nullptr) {
+    const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
+    if (thread > 0 && thread != process.pid) return thread;
+  }
+  return process.pid;
+}
+
 }  // namespace
 
 std::optional<ProcessInfo> read_process(pid_t pid) {
@@ -54,8 +74,8 @@ std::optional<ProcessInfo> read_process(pid_t pid) {
       std::sscanf(text.c_str() + close + 1,
                   " %c %d %d %d %*d %*d %u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %d %*d "
                   "%llu",
-                  &info.state, &info.parent, &info.group, &info.session, &info.flags,
-                  &user, &system, &info.threads, &start);
+                  &info.state, &info.parent, &info.group, &info.session, &info.flags, &user,
+                  &system, &info.threads, &start);
   if (fields != 9) return {};
   info.cpu_ticks = user + system;
   info.start_ticks = start;
@@ -72,22 +92,6 @@ std::vector<ProcessInfo> scan_processes() {
       found.push_back(std::move(*info));
   }
   return found;
-}
-
-bool is_alive(const ProcessInfo& process) {
-  const auto now = read_process(process.pid);
-  return now && now->start_ticks == process.start_ticks && !now->is_dead();
-}
-
-pid_t living_thread(const ProcessInfo& process) {
-  if (process.state != 'Z') return process.pid;
-  const std::string path = "/proc/" + std::to_string(process.pid) + "/task";
-  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir(path.c_str()), ::closedir);
-  while (const dirent* entry = tasks ? ::readdir(tasks.get()) : nullptr) {
-    const auto thread = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-    if (thread > 0 && thread != process.pid) return thread;
-  }
-  return process.pid;
 }
 
 std::string read_process_environment(pid_t pid) {
@@ -119,6 +123,18 @@ bool signal_process(const ProcessInfo& process, int signal) {
 
 std::string describe(const ProcessInfo& process) {
   return std::to_string(process.pid) + " (" + process.name + ")";
+}
+
+ProcessSigns HostProcesses::signs_of(const ProcessInfo& process) {
+  const pid_t thread = living_thread(process);
+  const std::string here = "/proc/" + std::to_string(thread);
+  return {read_process_environment(thread),
+          {target_of(here + "/fd/1"), target_of(here + "/fd/2")},
+          target_of(here + "/exe")};
+}
+
+pid_t HostProcesses::reap(int& wait_status) {
+  return ::waitpid(-1, &wait_status, WNOHANG);
 }
 
 }  // namespace muster

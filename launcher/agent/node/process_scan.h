@@ -1,13 +1,19 @@
 // The processes of this machine as /proc shows them, and how one of them is signalled without ever
-// hitting another that took its number. Reads the system; any thread; keeps nothing.
+// hitting another that took its number: functions of any thread that keep nothing, and the same as
+// an interface, so that what the agent decides is tested with processes that are only told of.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "launcher/agent/node/spawn.h"
+#include "runtime/protocol/boot_clock.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -33,12 +39,6 @@ std::vector<ProcessInfo> scan_processes();
 // One process; nothing when it does not exist any more.
 std::optional<ProcessInfo> read_process(pid_t pid);
 
-// True when that very process still exists and is not merely waiting to be reaped.
-bool is_alive(const ProcessInfo& process);
-
-// A thread of the process that still has its files and memory: the main one until it ends.
-pid_t living_thread(const ProcessInfo& process);
-
 // The environment a process was started with, as raw NUL-separated text; empty when not readable.
 std::string read_process_environment(pid_t pid);
 
@@ -50,5 +50,61 @@ bool signal_process(const ProcessInfo& process, int signal);
 
 // "4711 (python)": for a person.
 std::string describe(const ProcessInfo& process);
+
+// By which a process is known to belong to somebody; empty where it cannot be read.
+struct ProcessSigns {
+  std::string environment;           // it was started with: raw NUL-separated text
+  std::vector<std::string> outputs;  // where its stdout and stderr lead
+  std::string program;               // the file that it runs
+};
+
+class ProcessTable {
+ public:
+  virtual ~ProcessTable() = default;
+
+  virtual std::vector<ProcessInfo> scan() = 0;
+  virtual std::optional<ProcessInfo> find(pid_t pid) = 0;
+  virtual ProcessSigns signs_of(const ProcessInfo& process) = 0;
+  virtual bool signal(const ProcessInfo& process, int signal) = 0;
+  virtual Result<pid_t> start(const SpawnRequest& request) = 0;
+  // A dead child of the caller; 0 or less: there is none.
+  virtual pid_t reap(int& wait_status) = 0;
+
+  // That very process exists and is not merely waiting to be reaped.
+  bool is_alive(const ProcessInfo& process) {
+    const auto now = find(process.pid);
+    return now && now->start_ticks == process.start_ticks && !now->is_dead();
+  }
+};
+
+// This machine's, by /proc and signals.
+class HostProcesses final : public ProcessTable {
+ public:
+  std::vector<ProcessInfo> scan() override { return scan_processes(); }
+  std::optional<ProcessInfo> find(pid_t pid) override { return read_process(pid); }
+  ProcessSigns signs_of(const ProcessInfo& process) override;
+  bool signal(const ProcessInfo& process, int signal) override {
+    return signal_process(process, signal);
+  }
+  Result<pid_t> start(const SpawnRequest& request) override { return spawn(request); }
+  pid_t reap(int& wait_status) override;
+};
+
+// What time it is, for all that the agent decides: an input too, so that tests can let it pass.
+// Boot time (boot_clock.h) is for leases, the steady clock for how long something may take.
+class AgentClock {
+ public:
+  virtual ~AgentClock() = default;
+  virtual BootTime boot() const = 0;
+  virtual std::chrono::steady_clock::time_point steady() const = 0;
+};
+
+class HostClock final : public AgentClock {
+ public:
+  BootTime boot() const override { return boot_time(); }
+  std::chrono::steady_clock::time_point steady() const override {
+    return std::chrono::steady_clock::now();
+  }
+};
 
 }  // namespace muster

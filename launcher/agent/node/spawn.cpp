@@ -17,6 +17,8 @@
 #include "launcher/os/fd.h"
 #include "scheduler/model/exec_limit.h"
 
+extern char** environ;
+
 namespace muster {
 
 namespace {
@@ -27,7 +29,6 @@ constexpr std::size_t strings_margin_bytes = 4096;  // the program's own path, w
 
 struct PreparedExec {
   std::string program;
-  std::vector<std::string> environment;
   std::vector<char*> argv;
   std::vector<char*> envp;
 };
@@ -51,8 +52,8 @@ constexpr std::size_t child_stack_bytes = 64u << 10;
 
 // One child is born at a time.
 int* shared_word() {
-  static void* const page = ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE,
-                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  static void* const page =
+      ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   check(page != MAP_FAILED, "the kernel gives no page of shared memory");
   return static_cast<int*>(page);
 }
@@ -113,6 +114,30 @@ pid_t bear(Birth& birth) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> environment;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string entry = *at;
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string::npos) continue;
+    environment[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return environment;
+}
+
+std::vector<std::string> entries_of(const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> entries;
+  for (const auto& [name, value] : environment) entries.push_back(name + "=" + value);
+  return entries;
+}
+
+std::vector<char*> exec_words(std::vector<std::string>& words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
@@ -180,16 +205,9 @@ Result<pid_t> spawn(const SpawnRequest& request) {
                               path != request.environment.end() ? path->second : "/usr/bin:/bin");
   if (!program) return Error{"there is no program '" + request.argv[0] + "' in PATH"};
 
-  PreparedExec exec;
-  exec.program = std::move(*program);
-  for (const auto& [name, value] : request.environment) {
-    exec.environment.push_back(name + "=" + value);
-  }
-  for (const auto& text : request.argv) exec.argv.push_back(const_cast<char*>(text.c_str()));
-  for (auto& text : exec.environment) exec.envp.push_back(text.data());
-  exec.argv.push_back(nullptr);
-  exec.envp.push_back(nullptr);
-
+  std::vector<std::string> argv = request.argv;
+  std::vector<std::string> variables = entries_of(request.environment);
+  const PreparedExec exec{std::move(*program), exec_words(argv), exec_words(variables)};
   int* const error = shared_word();
   *error = 0;
   Birth birth{request, exec, ::getpid(), error};

@@ -14,6 +14,15 @@
 
 namespace muster {
 
+// The variables of this process.
+std::map<std::string, std::string> own_environment();
+
+// "NAME=value", as a process gets them.
+std::vector<std::string> entries_of(const std::map<std::string, std::string>& environment);
+
+// As exec takes them: pointers into `words`, and a null.
+std::vector<char*> exec_words(std::vector<std::string>& words);
+
 struct SpawnRequest {
   std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `environment`
   std::map<std::string, std::string> environment;

@@ -12,10 +12,13 @@
 // Cost: one read of /proc/<pid>/stat per process twice a second, the rest every four seconds.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "launcher/agent/node/process_scan.h"
@@ -52,7 +55,7 @@ class ActivityWatch {
     std::map<pid_t, Process> processes;
     std::uint64_t window_ticks = 0;  // used since the latest look at the tree
     std::int64_t produced = 0;
-    Moment used_at;     // any processor time at all
+    Moment used_at;  // any processor time at all
     Moment working_at;
     Moment moving_at;
     std::optional<Moment> stopped_since;
@@ -75,5 +78,18 @@ class ActivityWatch {
   std::optional<Moment> network_at_;
   bool told_network_ = false;
 };
+
+// Single facts that change while a process or the node is at work, from /proc and /sys. Any thread.
+// What cannot be read counts as nothing.
+
+// The process and its descendants, as far as they were forked by main threads; at most `limit`.
+std::vector<pid_t> process_tree(pid_t root, std::size_t limit);
+
+// What went through its files, pipes and page faults since it was started.
+std::uint64_t io_bytes(pid_t pid);
+
+// What went through all network interfaces of the node, InfiniBand ports included. `root`: below it
+// are /proc and /sys.
+std::uint64_t network_bytes(const std::string& root = "");
 
 }  // namespace muster

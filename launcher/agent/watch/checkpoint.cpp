@@ -17,7 +17,7 @@ namespace {
 // unless the directory is near.
 constexpr std::chrono::seconds news_look_interval{1};
 // A look that takes longer waits for a file system that hangs; another is tried then.
-constexpr Milliseconds news_look_limit{20000};
+constexpr Milliseconds look_limit{20000};
 
 std::string time_of_change(const std::string& directory) {
   struct stat facts {};
@@ -36,7 +36,6 @@ std::string look(const std::string& directory, const std::string& seen_change) {
 
 // Only while ranks are being stopped; a grace of a second still sees several looks.
 constexpr std::chrono::milliseconds growth_look_interval{200};
-constexpr Milliseconds growth_look_limit{20'000};
 // A rank that saves writes something in any five seconds.
 constexpr std::chrono::seconds saving_lasts{5};
 // A directory with more files than a large run keeps is not looked through to its end.
@@ -46,6 +45,16 @@ std::int64_t number_in(std::string_view text) {
   std::int64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+template <class Facts, class Work>
+void look_in_child(ChildTasks& tasks, const std::shared_ptr<Facts>& facts, Work work) {
+  facts->is_looking = true;
+  tasks.run([work = std::move(work)](const ChildTasks::Tell&) { return work(); }, look_limit,
+            [facts](const Result<std::string>& answer) {
+              facts->is_looking = false;
+              if (answer) facts->take(*answer);
+            });
 }
 
 std::optional<CheckpointRef> ref_of(const FoundCheckpoint* found) {
@@ -69,14 +78,9 @@ void CheckpointWatch::poll(Clock::time_point now) {
   if (now < *next_look_ || facts_->is_looking) return;
   next_look_ = now + news_look_interval;
   if (is_near_) return facts_->take(look(directory_, facts_->seen_change));
-  facts_->is_looking = true;
-  tasks_.run([directory = directory_, seen = facts_->seen_change](
-                 const ChildTasks::Tell&) { return look(directory, seen); },
-             news_look_limit,
-             [facts = facts_](const Result<std::string>& answer) {
-               facts->is_looking = false;
-               if (answer) facts->take(*answer);
-             });
+  look_in_child(tasks_, facts_, [directory = directory_, seen = facts_->seen_change] {
+    return look(directory, seen);
+  });
 }
 
 void CheckpointWatch::Facts::take(const std::string& answer) {
@@ -113,7 +117,11 @@ CheckpointGrowth::CheckpointGrowth(ChildTasks& tasks, std::string directory)
     : tasks_(tasks), directory_(std::move(directory)), facts_(std::make_shared<Facts>()) {}
 
 // A look that takes long must not be what ends the grace: it counts for twice its own time.
-void CheckpointGrowth::Facts::note(const WrittenBytes& now_seen) {
+void CheckpointGrowth::Facts::take(const std::string& answer) {
+  const std::string_view text = answer;
+  const std::size_t line = text.find('\n');
+  if (line == text.npos) return;
+  const WrittenBytes now_seen{number_in(text.substr(0, line)), number_in(text.substr(line + 1))};
   const auto now = Clock::now();
   const auto lasts = std::max<Clock::duration>(saving_lasts, 2 * (now - look_began));
   if (seen && now_seen.is_beyond(*seen)) saving_until = now + lasts;
@@ -123,20 +131,10 @@ void CheckpointGrowth::Facts::note(const WrittenBytes& now_seen) {
 void CheckpointGrowth::poll(Clock::time_point now) {
   if (facts_->is_looking || now < facts_->look_began + growth_look_interval) return;
   facts_->look_began = now;
-  facts_->is_looking = true;
-  tasks_.run(
-      [directory = directory_](const ChildTasks::Tell&) {
-        const WrittenBytes written = written_below(directory);
-        return std::to_string(written.newest_ns) + "\n" + std::to_string(written.bytes);
-      },
-      growth_look_limit,
-      [facts = facts_](Result<std::string> answer) {
-        facts->is_looking = false;
-        const std::size_t line = answer ? answer->find('\n') : std::string::npos;
-        if (line == std::string::npos) return;
-        const std::string_view text = *answer;
-        facts->note({number_in(text.substr(0, line)), number_in(text.substr(line + 1))});
-      });
+  look_in_child(tasks_, facts_, [directory = directory_] {
+    const WrittenBytes written = written_below(directory);
+    return std::to_string(written.newest_ns) + "\n" + std::to_string(written.bytes);
+  });
 }
 
 CheckpointProbe probe_checkpoints(const std::string& directory,

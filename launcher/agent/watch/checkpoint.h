@@ -72,7 +72,7 @@ class CheckpointGrowth {
     std::optional<Clock::time_point> saving_until;
     Clock::time_point look_began{};
     bool is_looking = false;
-    void note(const WrittenBytes& now_seen);
+    void take(const std::string& answer);
   };
 
   ChildTasks& tasks_;

@@ -68,14 +68,12 @@ std::vector<std::string> counter_paths(std::string_view self_cgroup, const std::
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
-    const std::string below = path == "/" ? "" : path;
-    if (lists_memory(controllers)) {
-      paths.push_back(root + "/memory" + below + "/memory.oom_control");
-      if (!below.empty()) paths.push_back(root + "/memory/memory.oom_control");
-    } else if (controllers.empty()) {
-      paths.push_back(root + below + "/memory.events");
-      if (!below.empty()) paths.push_back(root + "/memory.events");
-    }
+    const bool is_first_version = lists_memory(controllers);
+    if (!is_first_version && !controllers.empty()) continue;
+    const std::string top = root + (is_first_version ? "/memory" : "");
+    const char* file = is_first_version ? "/memory.oom_control" : "/memory.events";
+    if (path != "/") paths.push_back(top + path + file);
+    paths.push_back(top + file);
   }
   return paths;
 }

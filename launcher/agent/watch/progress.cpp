@@ -49,10 +49,7 @@ void ProgressWatch::tell_again() {
 void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& line) {
   if (!line.has_room()) return;
   for (auto& [rank, watched] : ranks_) {
-    Progress news;
-    news.job = job;
-    news.attempt = attempt;
-    news.rank = rank;
+    Progress news{job, attempt, rank, {}, {}, {}};
     if (const auto step = read_heartbeat(watched.heartbeat)) {
       const auto value = static_cast<std::int64_t>(*step);
       watched.step = value;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 
 namespace muster {
 

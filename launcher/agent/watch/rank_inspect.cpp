@@ -1,15 +1,12 @@
 #include "launcher/agent/watch/rank_inspect.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -17,10 +14,10 @@
 #include <string_view>
 #include <thread>
 
+#include "health/read/tool_process.h"
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/agent/watch/rank_stats.h"
-#include "launcher/os/fd.h"
+#include "launcher/agent/watch/activity.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -126,47 +123,25 @@ std::string process_text(const ProcessInfo& before, const ProcessInfo& now) {
 // Not gdb: it holds a process up for as long as it reads symbols, which may be a minute.
 std::vector<std::string> debugger_for(const ProcessInfo& process, const std::string& programs) {
   const std::string pid = std::to_string(process.pid);
-  const auto has = [&](const char* name) { return find_program(name, programs).has_value(); };
-  const bool is_python = process.name.find("python") != std::string::npos;
-  if (is_python && has("py-spy")) return {"py-spy", "dump", "--nonblocking", "--pid", pid};
-  if (has("eu-stack")) return {"eu-stack", "-n", "16", "-p", pid};
-  return {};
-}
-
-// Until it ends or its time is over; then it is killed.
-std::string output_of(const std::vector<std::string>& argv, const std::string& programs) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
-  const Fd out(ends[0]);
-  Fd in(ends[1]);
-  const Fd nowhere(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  const auto pid = spawn({argv, {{"PATH", programs}}, "/", {}, in.get(), nowhere.get()});
-  in = Fd();
-  if (!pid) return "";
-  std::string text;
-  const auto deadline = Clock::now() + debugger_limit;
-  while (text.size() < text_limit_bytes) {
-    const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
-    pollfd waiting{out.get(), POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&waiting, 1, static_cast<int>(left.count())) <= 0) break;
-    char buffer[4096];
-    const ssize_t got = ::read(out.get(), buffer, sizeof buffer);
-    if (got <= 0) break;
-    text.append(buffer, static_cast<std::size_t>(got));
+  const bool is_python = mentions(process.name, "python");
+  const auto py_spy = is_python ? find_program("py-spy", programs) : std::nullopt;
+  if (py_spy) return {*py_spy, "dump", "--nonblocking", "--pid", pid};
+  if (const auto eu_stack = find_program("eu-stack", programs)) {
+    return {*eu_stack, "-n", "16", "-p", pid};
   }
-  ::kill(*pid, SIGKILL);
-  ::waitpid(*pid, nullptr, 0);
-  return text;
+  return {};
 }
 
 void add_stacks(std::vector<std::string>& lines, const ProcessInfo& process,
                 const std::string& programs) {
   const auto argv = debugger_for(process, programs);
   if (argv.empty()) return;
-  std::istringstream text(output_of(argv, programs));
+  const std::string name = std::filesystem::path(argv.front()).filename().string();
+  const ToolRun run = ToolProcess(argv, text_limit_bytes).wait(Clock::now() + debugger_limit);
+  std::istringstream text(run.output);
   std::size_t count = 0;
   for (std::string line; std::getline(text, line) && count < stack_lines; ++count) {
-    if (!line.empty()) lines.push_back(argv.front() + ": " + to_utf8(line));
+    if (!line.empty()) lines.push_back(name + ": " + to_utf8(line));
   }
 }
 

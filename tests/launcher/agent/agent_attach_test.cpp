@@ -98,13 +98,9 @@ TEST_CASE("a node without space says so and its agent lives on") {
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK_THAT(client.output(0), ContainsSubstring("No space left"));
   const auto second = a_start("true", 1, "next");
-  client.send(second);
-  const auto refused = client.await<StartDone>();
-  REQUIRE(refused);
-  CHECK_THAT(refused->error, ContainsSubstring("No space left"));
-  client.send(Ping{1});
-  CHECK(client.await<Pong>());
-  client.send(a_stop());
-  CHECK(client.await<AttemptClean>());
+  const auto refused = client.ask<StartDone>(second);
+  CHECK_THAT(refused.error, ContainsSubstring("No space left"));
+  client.ask<Pong>(Ping{1});
+  client.ask<AttemptClean>(a_stop());
   ::umount2(limited.c_str(), MNT_DETACH);
 }

@@ -42,9 +42,8 @@ TEST_CASE("a rank is started with its marks, its lease and its pipe, and once") 
   CHECK(host.processes.started[1].environment.at("RANK") == "1");
   CHECK(first.directory == job_of(host) + "/code-0");
   host.client->send(a_start("run it", 2));  // its answer was not heard
-  const auto again = host.await<StartDone>();
-  REQUIRE(again);
-  CHECK(again->error == "");
+  const auto again = host.expect<StartDone>();
+  CHECK(again.error == "");
   CHECK(host.processes.started.size() == 2);
 }
 
@@ -63,24 +62,18 @@ TEST_CASE("a rank's command has the paths of its inputs and outputs, which are t
 TEST_CASE("what cannot be started is told, and not tried again in the same attempt") {
   GreetedHost host;
   host.processes.start_error = "no memory";
-  host.client->send(a_start("true"));
-  const auto done = host.await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("no memory"));
+  const auto done = host.ask<StartDone>(a_start("true"));
+  CHECK_THAT(done.error, ContainsSubstring("no memory"));
   host.processes.start_error = "";
-  host.client->send(a_start("true"));
-  REQUIRE(host.await<StartDone>());
+  host.ask<StartDone>(a_start("true"));
   CHECK(host.processes.started.empty());
 }
 
 TEST_CASE("an attempt that was stopped before it was started does not start") {
   GreetedHost host;
-  host.client->send(a_stop());
-  REQUIRE(host.await<AttemptClean>());
-  host.client->send(a_start("true"));
-  const auto done = host.await<StartDone>();
-  REQUIRE(done);
-  CHECK(done->error == "the attempt was stopped before");
+  host.ask<AttemptClean>(a_stop());
+  const auto done = host.ask<StartDone>(a_start("true"));
+  CHECK(done.error == "the attempt was stopped before");
   CHECK(host.processes.started.empty());
 }
 
@@ -98,9 +91,8 @@ TEST_CASE("ranks get the signal once, may save, and are told as clean when all a
   CHECK(host.processes.sent_to(rank).size() == 2);
   CHECK(host.is_silent_about<AttemptClean>());
   host.exits(rank, 0);
-  const auto clean = host.await<AttemptClean>();
-  REQUIRE(clean);
-  CHECK(clean->unkillable.empty());
+  const auto clean = host.expect<AttemptClean>();
+  CHECK(clean.unkillable.empty());
   REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
   CHECK(host.client->ended()[0].asked_to_stop);
 }
@@ -111,8 +103,7 @@ TEST_CASE("a rank that ended before it was asked to did so by itself") {
   host.say("last words\n");
   host.exits(rank, 3);
   REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
-  host.client->send(a_stop());
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
   const RankEnded& ended = host.client->ended()[0];
   CHECK(ended.status.code == 3);
   CHECK_FALSE(ended.asked_to_stop);
@@ -130,10 +121,9 @@ TEST_CASE("processes that survive SIGKILL are named to the controller") {
   host.pass(seconds{59});
   CHECK(host.is_silent_about<AttemptClean>());
   host.pass(seconds{1});
-  const auto clean = host.await<AttemptClean>();
-  REQUIRE(clean);
-  REQUIRE(clean->unkillable.size() == 1);
-  CHECK_THAT(clean->unkillable[0], ContainsSubstring(std::to_string(rank)));
+  const auto clean = host.expect<AttemptClean>();
+  REQUIRE(clean.unkillable.size() == 1);
+  CHECK_THAT(clean.unkillable[0], ContainsSubstring(std::to_string(rank)));
 }
 
 TEST_CASE("an attempt is clean when the controller has all its output, not before") {
@@ -154,8 +144,7 @@ TEST_CASE("an attempt is clean when the controller has all its output, not befor
   const auto size = static_cast<std::int64_t>(host.client->output(0).size());
   CHECK(size == output_window_bytes);
   host.client->acknowledges = true;
-  host.client->send(OutputAck{JobId{"job"}, AttemptId{}, RankId{0}, size});
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(OutputAck{JobId{"job"}, AttemptId{}, RankId{0}, size});
   CHECK(host.client->output(0).size() == said);
 }
 
@@ -215,13 +204,10 @@ TEST_CASE("what an agent that died has left is not started again, and its output
   host.processes.dead.clear();  // with its parent
   host.serve();
   CHECK(host.hello().holds_attempts);
-  host.client->send(a_start("true"));
-  const auto done = host.await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("an earlier agent of this node ran the attempt"));
+  const auto done = host.ask<StartDone>(a_start("true"));
+  CHECK_THAT(done.error, ContainsSubstring("an earlier agent of this node ran the attempt"));
   CHECK(host.processes.started.size() == 1);
-  host.client->send(a_stop());
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
   CHECK(host.client->output(0) == "kept\n");
 }
 
@@ -232,8 +218,7 @@ TEST_CASE("what an agent that died has left and is alive is killed by the next o
   host.serve();
   CHECK(host.processes.sent_to(rank) == std::vector<int>{SIGSTOP, SIGKILL});
   host.hello();
-  host.client->send(a_stop());
-  CHECK(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
 }
 
 TEST_CASE("an orphan without a mark is the attempt's in whose session it is, beside others") {
@@ -246,8 +231,7 @@ TEST_CASE("an orphan without a mark is the attempt's in whose session it is, bes
     start.mpi = MpiLaunch{{"h1", "h2"}, 1};
     start.node_index = 1;
   }
-  host.client->send(start);
-  REQUIRE(host.await<StartDone>());
+  host.ask<StartDone>(start);
   if (start.node_index == 1) {
     host.client->send(RemoteStart{"t", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
     host.turn();
@@ -258,13 +242,10 @@ TEST_CASE("an orphan without a mark is the attempt's in whose session it is, bes
   left.info.session = leader;
   const pid_t orphan = left.info.pid;
   const pid_t stranger = host.processes.add(::getpid()).info.pid;
-  host.client->send(a_stop(milliseconds{0}, "other"));
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop(milliseconds{0}, "other"));
   CHECK(host.processes.is_alive_now(orphan));
-  host.client->send(a_start("true", 1, "another"));
-  REQUIRE(host.await<StartDone>());
-  host.client->send(a_stop(milliseconds{0}));
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<StartDone>(a_start("true", 1, "another"));
+  host.ask<AttemptClean>(a_stop(milliseconds{0}));
   CHECK_FALSE(host.processes.is_alive_now(leader));
   CHECK_FALSE(host.processes.is_alive_now(orphan));
   CHECK(host.processes.is_alive_now(stranger));
@@ -275,12 +256,10 @@ TEST_CASE("of two attempts the one that is stopped takes nothing of the other") 
   const pid_t first = host.start();
   StartRanks next = a_start("true");
   next.attempt = AttemptId{1};
-  host.client->send(next);
-  REQUIRE(host.await<StartDone>());
+  host.ask<StartDone>(next);
   const pid_t second = host.processes.processes.rbegin()->first;
   const pid_t unmarked = host.processes.add(::getpid()).info.pid;
-  host.client->send(a_stop(milliseconds{0}));
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop(milliseconds{0}));
   CHECK_FALSE(host.processes.is_alive_now(first));
   CHECK(host.processes.is_alive_now(second));
   CHECK(host.processes.is_alive_now(unmarked));  // it may be the other's
@@ -308,14 +287,10 @@ TEST_CASE("a command beside a rank is refused once its attempt is being stopped"
 TEST_CASE("members change forward only, and only of an elastic attempt that runs") {
   GreetedHost host;
   host.start();
-  host.client->send(SetMembers{JobId{"job"}, AttemptId{}, 2, "{}"});
-  const auto set = host.await<MembersSet>();
-  REQUIRE(set);
-  CHECK(set->error == "no elastic attempt was started on this node");
-  host.client->send(SetMembers{JobId{"none"}, AttemptId{}, 2, "{}"});
-  const auto nowhere = host.await<MembersSet>();
-  REQUIRE(nowhere);
-  CHECK(nowhere->error == "the attempt does not run on node n1");
+  const auto set = host.ask<MembersSet>(SetMembers{JobId{"job"}, AttemptId{}, 2, "{}"});
+  CHECK(set.error == "no elastic attempt was started on this node");
+  const auto nowhere = host.ask<MembersSet>(SetMembers{JobId{"none"}, AttemptId{}, 2, "{}"});
+  CHECK(nowhere.error == "the attempt does not run on node n1");
 }
 
 TEST_CASE("a blob of which a part came over a lost line is asked for anew over the next one") {
@@ -326,8 +301,7 @@ TEST_CASE("a blob of which a part came over a lost line is asked for anew over t
   host.hello();
   const TreeEntry file{TreeEntry::Kind::file, "a.bin", 0644, 10, content_hash_of("0123456789"), {}};
   const StageTrees request{JobId{"job"}, AttemptId{}, {{"inputs/data", {file}, false}}};
-  host.client->send(request);
-  REQUIRE(host.await<WantBlobs>());
+  host.ask<WantBlobs>(request);
   host.client->send(BlobData{file.hash, 0, false}, "01234");
   host.turn();
   host.hello();
@@ -348,9 +322,7 @@ TEST_CASE("a request that has nothing to wait for is answered before the next on
   GreetedHost host;
   host.start();
   host.client->send(RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/bin/true"}, seconds{9}});
-  host.client->send(Ping{7, std::nullopt});
-  REQUIRE(host.await<Pong>());
-  const auto refused = host.client->await<RemedyRun>(milliseconds{0});
-  REQUIRE(refused);
-  CHECK(refused->error == "ranks run on node n1");
+  host.ask<Pong>(Ping{7, std::nullopt});
+  const auto refused = host.client->expect<RemedyRun>(milliseconds{0});
+  CHECK(refused.error == "ranks run on node n1");
 }

@@ -23,9 +23,8 @@ AgentClient::AgentClient(const std::string& socket_path) {
 Welcome AgentClient::hello(const std::string& controller, const std::string& node,
                            Milliseconds lease) {
   send(Hello{wire_version, controller, NodeId{node}, lease, {}});
-  const auto welcome = await<Welcome>();
-  REQUIRE(welcome);
-  return *welcome;
+  const auto welcome = expect<Welcome>();
+  return welcome;
 }
 
 void AgentClient::send(const ToAgent& message, std::string_view payload) {

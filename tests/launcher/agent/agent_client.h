@@ -39,6 +39,16 @@ class AgentClient {
     return found;
   }
 
+  template <class T>
+  T expect(std::chrono::milliseconds limit = patience) {
+    return await<T>(limit).value();  // throws, which fails the test
+  }
+  template <class T>
+  T ask(const ToAgent& request) {
+    send(request);
+    return expect<T>();
+  }
+
   std::string& output(std::int64_t rank) { return outputs_[rank]; }
   std::map<std::int64_t, RankEnded>& ended() { return ended_; }
   // How much of the rank's output had come when its end was told first.

@@ -24,32 +24,23 @@ SetMembers a_change(std::int64_t epoch, const std::vector<std::uint64_t>& ranks)
 // A node that holds ports for two ranks.
 struct ElasticNode {
   ElasticNode() {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
-    client->send(ReservePorts{JobId{"job"}, {}, 2, 20000, 29999});
-    const auto held = client->await<PortsDone>();
-    REQUIRE(held);
-    REQUIRE(held->error == "");
-    ports = held->ports;
+    client.emplace(node.begin());
+    const auto held = client->ask<PortsDone>(ReservePorts{JobId{"job"}, {}, 2, 20000, 29999});
+    REQUIRE(held.error == "");
+    ports = held.ports;
   }
   std::string start(const std::string& command, const std::string& members, int ranks = 1) {
     StartRanks request = a_start(command, ranks);
     request.elastic = true;
     request.members = members;
-    client->send(request);
-    const auto done = client->await<StartDone>();
-    REQUIRE(done);
-    return done->error;
+    const auto done = client->ask<StartDone>(request);
+    return done.error;
   }
   std::string set(const SetMembers& change) {
-    client->send(change);
-    const auto done = client->await<MembersSet>();
-    REQUIRE(done);
-    CHECK(done->members_epoch == change.members_epoch);
-    return done->error;
+    const auto done = client->ask<MembersSet>(change);
+    CHECK(done.members_epoch == change.members_epoch);
+    return done.error;
   }
-  std::string file() const { return read_file(node.run_directory() + "/attempts/job/0/members"); }
   bool says(const std::string& text) {
     return client->wait([&] { return client->output(0) == text; });
   }
@@ -103,34 +94,6 @@ TEST_CASE("a rank that joins finds no membership until it is one of them") {
   CHECK(one.says("alone\n" + members_of(3, {4, 0})));
 }
 
-TEST_CASE("the membership never goes back to an older epoch, over whatever connection") {
-  ElasticNode one;
-  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
-  CHECK(one.set(a_change(3, {0, 5})) == "");
-  CHECK(one.set(a_change(2, {0, 4})) == "");
-  CHECK(one.file() == members_of(3, {0, 5}));
-  one.client.emplace(one.node.socket_path());
-  one.client->hello(one.node.controller(), one.node.name());
-  CHECK(one.set(a_change(2, {0, 4})) == "");
-  CHECK(one.set(a_change(3, {0, 5})) == "");
-  CHECK(one.file() == members_of(3, {0, 5}));
-  CHECK(one.set(a_change(4, {0})) == "");
-  CHECK(one.file() == members_of(4, {0}));
-}
-
-TEST_CASE("a membership that is none, or for nobody here, is refused and changes nothing") {
-  ElasticNode one;
-  CHECK(one.set(a_change(2, {0})) == "no elastic attempt was started on this node");
-  REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
-  CHECK(one.set({JobId{"job"}, {}, 2, "{\"epoch\": 2, \"members\": ["}) ==
-        "the membership of epoch 2 is malformed");
-  CHECK(one.set({JobId{"job"}, {}, 2, members_of(7, {0})}) ==
-        "the membership of epoch 2 is malformed");
-  CHECK(one.file() == members_of(1, {0}));
-  CHECK(one.set({JobId{"other"}, {}, 2, members_of(2, {0})}) ==
-        "the attempt does not run on node n1");
-}
-
 TEST_CASE("a membership that cannot be written is an error") {
   ElasticNode one;
   REQUIRE(one.start("sleep 1000", members_of(1, {0})) == "");
@@ -147,10 +110,8 @@ TEST_CASE("elastic ranks without ports or with a malformed membership are not st
   CHECK(one.start("echo never", "nonsense") == "the first membership of the attempt is malformed");
   StartRanks three = a_start("echo never", 3, "wide");
   three.elastic = true;
-  one.client->send(three);
-  const auto done = one.client->await<StartDone>();
-  REQUIRE(done);
-  CHECK(done->error == "this node holds 0 ports for 3 ranks of an elastic job");
+  const auto done = one.client->ask<StartDone>(three);
+  CHECK(done.error == "this node holds 0 ports for 3 ranks of an elastic job");
 }
 
 TEST_CASE("ranks that leave end by themselves, unsignalled, with their own exit code") {
@@ -159,8 +120,7 @@ TEST_CASE("ranks that leave end by themselves, unsignalled, with their own exit 
   REQUIRE(one.says("ready\n"));
   CHECK(one.set(a_change(2, {3})) == "");
   one.client->send(no_signal(milliseconds{30000}));
-  one.client->send(no_signal(milliseconds{30000}));
-  REQUIRE(one.client->await<AttemptClean>());
+  one.client->ask<AttemptClean>(no_signal(milliseconds{30000}));
   CHECK(one.client->output(0) == "ready\nleft\n");
   REQUIRE(one.client->wait([&] { return one.client->ended().contains(0); }));
   CHECK(one.client->ended()[0].status.code == 4);
@@ -172,8 +132,7 @@ TEST_CASE("a rank that leaves and does not end is killed at the end of the grace
                     members_of(1, {0})) == "");
   REQUIRE(one.says("ready\n"));
   const auto begin = std::chrono::steady_clock::now();
-  one.client->send(no_signal(milliseconds{1000}));
-  REQUIRE(one.client->await<AttemptClean>());
+  one.client->ask<AttemptClean>(no_signal(milliseconds{1000}));
   const auto took = std::chrono::steady_clock::now() - begin;
   CHECK(took > milliseconds{1000});
   CHECK(took < milliseconds{4500});  // SIGTERM to all and 5 s would come in between
@@ -189,8 +148,7 @@ TEST_CASE("ranks that leave are signalled when the whole attempt is stopped mean
                     members_of(1, {0})) == "");
   REQUIRE(one.says("ready\n"));
   one.client->send(no_signal(milliseconds{60000}));
-  one.client->send(a_stop());
-  REQUIRE(one.client->await<AttemptClean>());
+  one.client->ask<AttemptClean>(a_stop());
   CHECK(one.client->output(0).ends_with("signalled\n"));  // the shell tells of its child before
   REQUIRE(one.client->wait([&] { return one.client->ended().contains(0); }));
   CHECK(one.client->ended()[0].status.code == 5);

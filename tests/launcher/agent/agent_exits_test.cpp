@@ -12,13 +12,9 @@ namespace {
 
 struct Started {
   explicit Started(const StartRanks& request) {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
-    client->send(request);
-    const auto done = client->await<StartDone>();
-    REQUIRE(done);
-    REQUIRE(done->error == "");
+    client.emplace(node.begin());
+    const auto done = client->ask<StartDone>(request);
+    REQUIRE(done.error == "");
   }
   // Of the rank, which says its number first.
   pid_t pid() {

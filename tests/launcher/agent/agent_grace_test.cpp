@@ -2,8 +2,6 @@
 // is taken away leaves of it.
 #include <chrono>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -21,11 +19,11 @@ StartRanks a_saver(const std::string& on_term) {
                    "echo ready; while :; do wait; done");
 }
 
-void start(AgentClient& client, const TestNode& node, const StartRanks& ranks) {
-  client.hello(node.controller(), node.name());
-  client.send(ranks);
-  REQUIRE(client.await<StartDone>());
+AgentClient started(TestNode& node, const StartRanks& ranks) {
+  AgentClient client = node.begin();
+  client.ask<StartDone>(ranks);
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
+  return client;
 }
 
 StopAttempt a_patient_stop(milliseconds grace, milliseconds grace_max) {
@@ -38,24 +36,19 @@ StopAttempt a_patient_stop(milliseconds grace, milliseconds grace_max) {
 
 TEST_CASE("ranks that go on saving have longer than their grace, and so have their workers") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node,
-        a_saver("i=0; while [ $i -lt 12 ]; do i=$((i+1)); echo $i >>part; sleep 0.25; done; "
-                "kill -0 $w && echo saved; exit 3"));
-  client.send(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
-  REQUIRE(client.await<AttemptClean>());
+  AgentClient client = started(
+      node, a_saver("i=0; while [ $i -lt 12 ]; do i=$((i+1)); echo $i >>part; sleep 0.25; done; "
+                    "kill -0 $w && echo saved; exit 3"));
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
   CHECK(client.output(0) == "ready\nsaved\n");
   CHECK(client.ended()[0].status.code == 3);
 }
 
 TEST_CASE("a rank whose checkpoint no longer grows is killed five seconds later") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node,
-        a_saver("for i in 1 2 3 4; do echo $i >>part; sleep 0.25; done; echo stuck; "
-                "while :; do sleep 1000; done"));
+  AgentClient client =
+      started(node, a_saver("for i in 1 2 3 4; do echo $i >>part; sleep 0.25; done; echo stuck; "
+                            "while :; do sleep 1000; done"));
   client.send(a_patient_stop(milliseconds{1000}, milliseconds{60000}));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nstuck\n"; }));
   const auto stuck = std::chrono::steady_clock::now();
@@ -68,12 +61,9 @@ TEST_CASE("a rank whose checkpoint no longer grows is killed five seconds later"
 
 TEST_CASE("saving without an end is ended at the most that a grace may take") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("while :; do echo more >>part; sleep 0.2; done"));
+  AgentClient client = started(node, a_saver("while :; do echo more >>part; sleep 0.2; done"));
   const auto begin = std::chrono::steady_clock::now();
-  client.send(a_patient_stop(milliseconds{500}, milliseconds{2000}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{500}, milliseconds{2000}));
   const auto took = std::chrono::steady_clock::now() - begin;
   CHECK(took > milliseconds{2000});
   CHECK(took < milliseconds{20000});
@@ -81,64 +71,24 @@ TEST_CASE("saving without an end is ended at the most that a grace may take") {
 
 TEST_CASE("a shorter grace that is asked for later ends the saving") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("echo saving; while :; do echo more >>part; sleep 0.2; done"));
+  AgentClient client =
+      started(node, a_saver("echo saving; while :; do echo more >>part; sleep 0.2; done"));
   client.send(a_patient_stop(milliseconds{600000}, milliseconds{600000}));
   REQUIRE(client.wait([&] { return client.output(0) == "ready\nsaving\n"; }));
-  client.send(a_patient_stop(milliseconds{0}, milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
-}
-
-TEST_CASE("a notice file is told when it appears, when it changes and when it is gone") {
-  TestNode node;
-  REQUIRE(node.serve() == 0);
-  const std::string file = node.home() + "/leave";
-  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
-  AgentClient client = node.connect();
-  Hello hello;
-  hello.controller_id = node.controller();
-  hello.node = NodeId{node.name()};
-  hello.notice_file = file;
-  client.send(hello);
-  REQUIRE(client.await<Welcome>());
-  CHECK(client.await<NoticeSeen>()->over);
-  write("");
-  auto seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK_FALSE(seen->over);
-  CHECK(seen->source == file);
-  CHECK_FALSE(seen->leaves_in);
-  write("120\n");
-  seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  REQUIRE(seen->leaves_in);
-  CHECK(*seen->leaves_in > milliseconds{110'000});
-  CHECK(*seen->leaves_in <= milliseconds{120'000});
-  AgentClient later = node.connect();
-  later.send(hello);
-  REQUIRE(later.await<Welcome>());
-  seen = later.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->leaves_in);
-  std::filesystem::remove(file);
-  seen = later.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->over);
+  client.ask<AttemptClean>(a_patient_stop(milliseconds{0}, milliseconds{0}));
 }
 
 TEST_CASE("an agent that is told to end says so and lets its ranks save first") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  AgentClient client = node.connect();
-  start(client, node, a_saver("sleep 0.5; echo saved; exit 3"));
+  AgentClient client = started(node, a_saver("sleep 0.5; echo saved; exit 3"));
   const pid_t agent = node.agent_pid();
   ::kill(agent, SIGTERM);
-  const auto seen = client.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK(seen->source == "SIGTERM to its agent");
-  CHECK(seen->leaves_in);
-  SECTION("as its controller says") { client.send(a_patient_stop(milliseconds{20000}, {})); }
+  const auto seen = client.expect<NoticeSeen>();
+  CHECK(seen.source == "SIGTERM to its agent");
+  CHECK(seen.leaves_in);
+  SECTION("as its controller says") {
+    client.send(a_patient_stop(milliseconds{20000}, {}));
+  }
   SECTION("or by itself, when that is silent") {}
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.output(0) == "ready\nsaved\n");
@@ -149,13 +99,9 @@ TEST_CASE("an agent that is told to end says so and lets its ranks save first") 
 
 TEST_CASE("an agent without a controller that is told to end ends its ranks and leaves") {
   TestNode node;
-  REQUIRE(node.serve() == 0);
-  const pid_t agent = node.agent_pid();
   const std::string saved = node.home() + "/saved";
-  {
-    AgentClient client = node.connect();
-    start(client, node, a_saver("sleep 0.5; echo done >" + saved + "; exit 3"));
-  }
+  started(node, a_saver("sleep 0.5; echo done >" + saved + "; exit 3"));
+  const pid_t agent = node.agent_pid();
   ::kill(agent, SIGTERM);
   CHECK(eventually([&] { return !is_running(agent); }));
   CHECK(read_file(saved) == "done\n");
@@ -164,10 +110,8 @@ TEST_CASE("an agent without a controller that is told to end ends its ranks and 
 TEST_CASE("an agent that runs nothing ends at once, and so does one that is told twice") {
   const bool runs = GENERATE(false, true);
   TestNode node;
-  REQUIRE(node.serve() == 0);
+  AgentClient client = runs ? started(node, a_saver("sleep 1000")) : node.begin();
   const pid_t agent = node.agent_pid();
-  AgentClient client = node.connect();
-  if (runs) start(client, node, a_saver("sleep 1000"));
   ::kill(agent, SIGTERM);
   if (runs) {
     REQUIRE(client.await<NoticeSeen>());

@@ -41,10 +41,8 @@ struct MpiPair {
         const int rank = index * 2 + local;
         start.ranks.push_back({RankId{rank}, local, {{"MINE", "m" + std::to_string(rank)}}});
       }
-      client(index).send(start);
-      const auto done = client(index).await<StartDone>();
-      REQUIRE(done);
-      REQUIRE(done->error == "");
+      const auto done = client(index).ask<StartDone>(start);
+      REQUIRE(done.error == "");
     }
   }
   AgentClient& client(int index) { return index == 0 ? *one : *two; }

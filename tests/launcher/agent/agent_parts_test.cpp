@@ -27,27 +27,18 @@
 #include "launcher/os/child.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
 namespace {
 
-struct Directory {
-  Directory() {
-    char pattern[] = "/tmp/muster-agent-part.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    path = pattern;
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::app) << text;
 }
 
-Spool a_spool(const Directory& directory) {
-  auto spool = Spool::open(directory.path, RankId{3});
+Spool a_spool(const FakeRoot& directory) {
+  auto spool = Spool::open(directory.path(), RankId{3});
   REQUIRE(spool);
   REQUIRE(spool->make_pipe());
   return std::move(*spool);
@@ -107,7 +98,7 @@ TEST_CASE("memory is read from the kernel's text") {
 }
 
 TEST_CASE("a spool gives each byte once, from what is acknowledged") {
-  Directory directory;
+  const FakeRoot directory;
   auto spool = a_spool(directory);
   say(spool, "0123456789");
   REQUIRE(spool.take_in());
@@ -120,7 +111,7 @@ TEST_CASE("a spool gives each byte once, from what is acknowledged") {
   CHECK(spool.acked() == 10);
   say(spool, "ab");
   CHECK_FALSE(spool.has_sent_everything());
-  auto next = Spool::open(directory.path, RankId{3});  // of the next agent
+  auto next = Spool::open(directory.path(), RankId{3});  // of the next agent
   REQUIRE(next);
   REQUIRE(next->take_in_to(next->end()));
   CHECK(next->take_chunk() == "ab");
@@ -129,7 +120,7 @@ TEST_CASE("a spool gives each byte once, from what is acknowledged") {
 }
 
 TEST_CASE("a spool stops at its window and gives acknowledged space back") {
-  Directory directory;
+  const FakeRoot directory;
   auto spool = a_spool(directory);
   for (int i = 0; i < 320; ++i) {
     say(spool, std::string(64 << 10, 'x'));
@@ -147,7 +138,7 @@ TEST_CASE("a spool stops at its window and gives acknowledged space back") {
 }
 
 TEST_CASE("a program that empties its output as it opens it takes nothing away") {
-  Directory directory;
+  const FakeRoot directory;
   auto spool = a_spool(directory);
   say(spool, "before\n");
   const Fd again(::open(spool.pipe()->path().c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
@@ -158,19 +149,19 @@ TEST_CASE("a program that empties its output as it opens it takes nothing away")
 }
 
 TEST_CASE("a pipe whose reader and writers are all gone keeps its bytes while someone holds it") {
-  Directory directory;
+  const FakeRoot directory;
   std::optional<Spool> first = a_spool(directory);
   const Fd holder(::dup(first->pipe()->fd()));
   say(*first, "said");
   first.reset();
-  auto next = Spool::open(directory.path, RankId{3});
+  auto next = Spool::open(directory.path(), RankId{3});
   REQUIRE(next);
   REQUIRE(next->take_in_to(next->end()));
   CHECK(next->take_chunk() == "said");
 }
 
 TEST_CASE("a pipe that is removed is nobody's any more, and its spool has what it held") {
-  Directory directory;
+  const FakeRoot directory;
   auto spool = a_spool(directory);
   const std::string path = spool.pipe()->path();
   say(spool, "said");
@@ -182,14 +173,14 @@ TEST_CASE("a pipe that is removed is nobody's any more, and its spool has what i
   CHECK(spool.end() == 4);
   CHECK(spool.take_chunk() == "said");
   spool.remove_pipe();
-  auto next = Spool::open(directory.path, RankId{3});
+  auto next = Spool::open(directory.path(), RankId{3});
   REQUIRE(next);
   CHECK_FALSE(next->pipe());
 }
 
 TEST_CASE("what finds no room on the disk stays in the pipe") {
-  Directory directory;
-  auto pipe = OutputPipe::open(directory.path + "/p");
+  const FakeRoot directory;
+  auto pipe = OutputPipe::open(directory.path() + "/p");
   REQUIRE(pipe);
   REQUIRE(write_all(pipe->fd(), "bytes"));
   const Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
@@ -197,7 +188,7 @@ TEST_CASE("what finds no room on the disk stays in the pipe") {
   REQUIRE_FALSE(refused);
   CHECK_THAT(refused.error().message, ContainsSubstring("No space left"));
   CHECK(pipe->waiting_bytes() == 5);
-  const Fd file(::open((directory.path + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Fd file(::open((directory.path() + "/f").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   CHECK(*pipe->move_to(file.get(), 0, 100) == 5);
   CHECK(*pipe->move_to(file.get(), 5, 100) == 0);
   std::string text;
@@ -206,14 +197,14 @@ TEST_CASE("what finds no room on the disk stays in the pipe") {
 }
 
 TEST_CASE("where a file cannot be spliced to, output is copied and none is lost") {
-  Directory directory;
-  auto pipe = OutputPipe::open(directory.path + "/p");
+  const FakeRoot directory;
+  auto pipe = OutputPipe::open(directory.path() + "/p");
   REQUIRE(pipe);
   const std::string bytes(100'000, 'x');
   REQUIRE(write_all(pipe->fd(), bytes));
   // The kernel refuses to splice to a file that is open for appending.
   const Fd file(
-      ::open((directory.path + "/f").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+      ::open((directory.path() + "/f").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   std::int64_t size = 0;
   while (pipe->waiting_bytes() > 0) {
     const auto moved = pipe->move_to(file.get(), size, output_pipe_bytes);
@@ -246,8 +237,8 @@ TEST_CASE("a token belongs to its own controller and node only") {
 }
 
 TEST_CASE("the exit log is read line by line as it grows") {
-  Directory directory;
-  const std::string path = exit_log_path(directory.path);
+  const FakeRoot directory;
+  const std::string path = exit_log_path(directory.path());
   ExitLogReader reader(path);
   CHECK(reader.read_new().empty());
   append_exit_log(path, RankStart{RankId{1}, 42});
@@ -264,10 +255,10 @@ TEST_CASE("the exit log is read line by line as it grows") {
 }
 
 TEST_CASE("the exit log keeps all of how a rank ended") {
-  Directory directory;
-  const std::string path = exit_log_path(directory.path);
-  const RankExit written{RankId{3}, {0, SIGSEGV, true}, RawTime{70}, RawTime{60}, true, true,
-                         "1b2c-boot"};
+  const FakeRoot directory;
+  const std::string path = exit_log_path(directory.path());
+  const RankExit written{RankId{3}, {0, SIGSEGV, true}, RawTime{70}, RawTime{60}, true,
+                         true,      "1b2c-boot"};
   append_exit_log(path, written);
   const auto lines = ExitLogReader(path).read_new();
   REQUIRE(lines.size() == 1);
@@ -283,8 +274,8 @@ TEST_CASE("the exit log keeps all of how a rank ended") {
 }
 
 TEST_CASE("a record of an older agent tells how a rank ended, not when; a torn one nothing") {
-  Directory directory;
-  const std::string path = exit_log_path(directory.path);
+  const FakeRoot directory;
+  const std::string path = exit_log_path(directory.path());
   append(path, "ended 1 7 0 55 1\nended 2 0\nnonsense\n\nended 3 0 9 55 0\n");
   const auto lines = ExitLogReader(path).read_new();
   REQUIRE(lines.size() == 2);
@@ -297,13 +288,13 @@ TEST_CASE("a record of an older agent tells how a rank ended, not when; a torn o
 }
 
 TEST_CASE("what a wrapper must start survives its file byte for byte") {
-  Directory directory;
+  const FakeRoot directory;
   const MpiRankFile rank{"/code",
                          "/out",
                          "/exits",
                          {"bash", "-c", "a\nb \"c\""},
                          {{"EMPTY", ""}, {"BYTES", "\xff=\n"}}};
-  const std::string path = mpi_rank_file_path(directory.path, RankId{0});
+  const std::string path = mpi_rank_file_path(directory.path(), RankId{0});
   REQUIRE(write_mpi_rank_file(path, rank));
   const auto read = read_mpi_rank_file(path);
   REQUIRE(read);
@@ -313,8 +304,8 @@ TEST_CASE("what a wrapper must start survives its file byte for byte") {
 }
 
 TEST_CASE("a wrapper's file that is not whole is none") {
-  Directory directory;
-  const std::string path = directory.path + "/launch-0";
+  const FakeRoot directory;
+  const std::string path = directory.path() + "/launch-0";
   CHECK_FALSE(read_mpi_rank_file(path));
   const auto with = [&](const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
@@ -366,8 +357,8 @@ TEST_CASE("mpirun of each version is told to ask the agent for its daemons") {
 }
 
 TEST_CASE("whole lines of metrics are read once") {
-  Directory directory;
-  const std::string path = directory.path + "/m";
+  const FakeRoot directory;
+  const std::string path = directory.path() + "/m";
   std::int64_t offset = 0;
   append(path, "{\"a\":1}\n{\"b\":");
   CHECK(read_new_lines(path, offset, 1000) == std::vector<std::string>{"{\"a\":1}"});
@@ -377,8 +368,8 @@ TEST_CASE("whole lines of metrics are read once") {
 }
 
 TEST_CASE("metrics are read as far as there is room, and what has no end is passed over") {
-  Directory directory;
-  const std::string path = directory.path + "/m";
+  const FakeRoot directory;
+  const std::string path = directory.path() + "/m";
   std::int64_t offset = 0;
   CHECK(read_new_lines(path, offset, 10).empty());  // there is none yet
   append(path, "one\n\ntwo\n" + std::string(25, 'x') + "\nlast\n");
@@ -405,12 +396,12 @@ TEST_CASE("a variable is found in an environment block only as a whole") {
 }
 
 TEST_CASE("a home or run directory that another user may write to is refused") {
-  Directory directory;
+  const FakeRoot directory;
   const auto why_not = [&](const std::string& home) {
     const auto opened = open_run_directory(home, "c", NodeId{"n"});
     return opened ? std::string() : opened.error().message;
   };
-  const std::string home = directory.path + "/home";
+  const std::string home = directory.path() + "/home";
   REQUIRE(why_not(home) == "");
   REQUIRE(::chmod(home.c_str(), 0755) == 0);  // others may look
   CHECK(why_not(home) == "");
@@ -428,31 +419,33 @@ TEST_CASE("a home or run directory that another user may write to is refused") {
 }
 
 TEST_CASE("a home is named as a shell would, below the user's own where nothing is said") {
-  Directory directory;
+  const FakeRoot directory;
   const char* usual = std::getenv("HOME");
   const std::string before = usual == nullptr ? "" : usual;
-  ::setenv("HOME", directory.path.c_str(), 1);
+  ::setenv("HOME", directory.path().c_str(), 1);
   const auto home_of = [](const std::string& home) {
     const auto opened = open_run_directory(home, "c", NodeId{"n"});
     return opened ? opened->home : opened.error().message;
   };
-  CHECK(home_of("") == directory.path + "/.muster");
-  CHECK(home_of("~") == directory.path);
-  CHECK(home_of("~/deep/er") == directory.path + "/deep/er");
-  CHECK(home_of(directory.path + "/x") == directory.path + "/x");
+  CHECK(home_of("") == directory.path() + "/.muster");
+  CHECK(home_of("~") == directory.path());
+  CHECK(home_of("~/deep/er") == directory.path() + "/deep/er");
+  CHECK(home_of(directory.path() + "/x") == directory.path() + "/x");
   const auto here = std::filesystem::current_path();
-  std::filesystem::current_path(directory.path);
+  std::filesystem::current_path(directory.path());
   CHECK(home_of("relative") == std::filesystem::current_path().string() + "/relative");
   std::filesystem::current_path(here);
-  if (usual == nullptr) ::unsetenv("HOME");
-  else ::setenv("HOME", before.c_str(), 1);
-  const auto opened = open_run_directory(directory.path, "c", NodeId{"n"});
+  if (usual == nullptr)
+    ::unsetenv("HOME");
+  else
+    ::setenv("HOME", before.c_str(), 1);
+  const auto opened = open_run_directory(directory.path(), "c", NodeId{"n"});
   REQUIRE(opened);
-  CHECK(opened->path == directory.path + "/run/c/n");
-  CHECK(opened->socket_path() == directory.path + "/run/c/n/agent.sock");
+  CHECK(opened->path == directory.path() + "/run/c/n");
+  CHECK(opened->socket_path() == directory.path() + "/run/c/n/agent.sock");
   for (const auto& [controller, node] :
        {std::pair{"", "n"}, {"c", ""}, {"a/b", "n"}, {"c", ".."}, {".", "n"}}) {
-    CHECK_FALSE(open_run_directory(directory.path, controller, NodeId{node}));
+    CHECK_FALSE(open_run_directory(directory.path(), controller, NodeId{node}));
   }
   CHECK(is_plain_name("..."));
   CHECK(is_plain_name(std::string(255, 'x')));
@@ -461,33 +454,33 @@ TEST_CASE("a home is named as a shell would, below the user's own where nothing 
 }
 
 TEST_CASE("the names of scratch directories in /tmp cannot be guessed, and stay the same") {
-  Directory directory;
+  const FakeRoot directory;
   const AttemptKey key{JobId{"job"}, AttemptId{}};
-  const auto first = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
-  const auto again = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
+  const auto first = open_run_directory(directory.path() + "/one", "c", NodeId{"n"});
+  const auto again = open_run_directory(directory.path() + "/one", "c", NodeId{"n"});
   REQUIRE(first);
   REQUIRE(again);
   CHECK(first->secret.size() == 33);
   CHECK(layout_of(*first, key).mpi_scratch == layout_of(*again, key).mpi_scratch);
   std::filesystem::remove(first->path + "/secret");
-  const auto other = open_run_directory(directory.path + "/one", "c", NodeId{"n"});
+  const auto other = open_run_directory(directory.path() + "/one", "c", NodeId{"n"});
   REQUIRE(other);
   CHECK(layout_of(*first, key).mpi_scratch != layout_of(*other, key).mpi_scratch);
 }
 
 TEST_CASE("checkpoints that cannot be looked at fail the check, absent ones do not") {
-  const Directory home;
-  append(home.path + "/ckpt", "not a directory");
+  const FakeRoot home;
+  append(home.path() + "/ckpt", "not a directory");
   const auto failures_with = [&](const std::string& checkpoints) {
-    return check_node({}, home.path, "/usr/bin", checkpoints).failures;
+    return check_node({}, home.path(), "/usr/bin", checkpoints).failures;
   };
   const auto is_about_checkpoints = [](const CheckFailure& failure) {
     return failure.check == "job.checkpoints" &&
            failure.message.find("/ckpt: cannot be listed: Not a directory") != std::string::npos;
   };
-  const auto failures = failures_with(home.path + "/ckpt");
+  const auto failures = failures_with(home.path() + "/ckpt");
   CHECK(std::any_of(failures.begin(), failures.end(), is_about_checkpoints));
-  CHECK(failures_with(home.path + "/absent").size() + 1 == failures.size());
+  CHECK(failures_with(home.path() + "/absent").size() + 1 == failures.size());
 }
 
 TEST_CASE("a process's control group is found wherever version 2 is mounted") {

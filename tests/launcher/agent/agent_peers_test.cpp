@@ -57,8 +57,9 @@ TEST_CASE("another controller is refused, whatever it asks, and the agent's own 
   CHECK(is_closed(host, other));
   CHECK_FALSE(other.await<Welcome>(std::chrono::milliseconds{0}));
   CHECK(host.processes.sent_to(rank).empty());
-  host.client->send(Ping{7, std::nullopt});
-  CHECK(host.await<Pong>());
+  const auto pong = host.ask<Pong>(Ping{7, std::nullopt});
+  REQUIRE(pong.clock);
+  CHECK(pong.clock->sent_us == 7);
 }
 
 TEST_CASE("a peer that does not say who it is is hung up on, and nothing it asks is done") {
@@ -105,11 +106,10 @@ TEST_CASE("the newest connection of the controller counts, and what is known is 
   REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
   AgentClient next(host.run->socket_path());
   next.send(a_greeting(host.run->controller));
-  const auto welcome = host.await<Welcome>(next);
-  REQUIRE(welcome);
-  CHECK(welcome->holds_attempts);
-  REQUIRE(welcome->held.size() == 1);
-  CHECK(welcome->held[0].job == JobId{"job"});
+  const auto welcome = host.expect<Welcome>(next);
+  CHECK(welcome.holds_attempts);
+  REQUIRE(welcome.held.size() == 1);
+  CHECK(welcome.held[0].job == JobId{"job"});
   CHECK(is_closed(host, *host.client));
   REQUIRE(host.turn_until(next, [&] { return next.ended().contains(0); }));
   CHECK(next.ended()[0].status.code == 7);
@@ -135,23 +135,20 @@ TEST_CASE("only mpirun's daemon is asked for, and only where mpirun runs") {
     CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
   }
   SECTION("a node where mpirun does not run") {
-    host.client->send(an_mpi_start(1));
-    REQUIRE(host.await<StartDone>());
+    host.ask<StartDone>(an_mpi_start(1));
     CHECK_THAT(answer_to(host, asked), ContainsSubstring("runs no such mpirun"));
   }
   SECTION("mpirun's node") {
-    host.client->send(an_mpi_start(0));
-    REQUIRE(host.await<StartDone>());
+    host.ask<StartDone>(an_mpi_start(0));
     RemoteStartAsked other = asked;
     other.command = "orted; id";
     CHECK_THAT(answer_to(host, other), ContainsSubstring("only mpirun's daemon"));
     auto stream = connect_to_agent(host.run->socket_path());
     REQUIRE(stream);
     REQUIRE(write_all(stream->get(), encode(FromAgent{asked})));
-    const auto passed = host.await<RemoteStartAsked>();
-    REQUIRE(passed);
-    CHECK(passed->host == "h2");
-    CHECK(passed->command == asked.command);
+    const auto passed = host.expect<RemoteStartAsked>();
+    CHECK(passed.host == "h2");
+    CHECK(passed.command == asked.command);
   }
 }
 
@@ -162,8 +159,7 @@ TEST_CASE("an agent starts mpirun's daemon word by word, and nothing else for an
     host.turn();
   };
   SECTION("on a node that mpirun starts ranks on") {
-    host.client->send(an_mpi_start(1));
-    REQUIRE(host.await<StartDone>());
+    host.ask<StartDone>(an_mpi_start(1));
     ask("PATH=/opt/bin:$PATH ; export PATH ; /opt/bin/orted -mca ess \"env\"");
     REQUIRE(host.processes.started.size() == 1);
     const SpawnRequest& started = host.processes.started.front();
@@ -172,15 +168,13 @@ TEST_CASE("an agent starts mpirun's daemon word by word, and nothing else for an
     CHECK(started.environment.contains("MUSTER_TOKEN"));
     for (const char* command : {"id", "orted; id", "sh -c id", "orted -mca orte_fork_agent x"}) {
       ask(command);
-      const auto refused = host.await<RemoteStartEnded>();
-      REQUIRE(refused);
-      CHECK(refused->status.code == 255);
-      CHECK_THAT(refused->error, ContainsSubstring("only mpirun's daemon"));
+      const auto refused = host.expect<RemoteStartEnded>();
+      CHECK(refused.status.code == 255);
+      CHECK_THAT(refused.error, ContainsSubstring("only mpirun's daemon"));
     }
   }
   SECTION("on mpirun's own node") {
-    host.client->send(an_mpi_start(0));
-    REQUIRE(host.await<StartDone>());
+    host.ask<StartDone>(an_mpi_start(0));
     const std::size_t before = host.processes.started.size();
     ask("orted -mca ess \"env\"");
     CHECK(host.await<RemoteStartEnded>()->error == "mpirun itself runs on this node");

@@ -40,8 +40,7 @@ TEST_CASE("a gigabyte of one rank's output passes through") {
   WARN("1 GB in " << took << " s: " << 1000 / took << " MB/s; the agent's own time "
                   << agent_seconds(node) << " s");
   CHECK(took < 50);
-  client.send(a_stop());
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
 }
 
 TEST_CASE("a rank runs soon after it is asked for") {
@@ -53,8 +52,7 @@ TEST_CASE("a rank runs soon after it is asked for") {
   const double first_byte = seconds_since(begin);
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   const auto stop = std::chrono::steady_clock::now();
-  client.send(a_stop());
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
   WARN("first byte after " << 1000 * first_byte << " ms, clean after " << 1000 * seconds_since(stop)
                            << " ms");
   CHECK(first_byte < 5);

@@ -42,15 +42,12 @@ TEST_CASE("code and inputs are requested once and are there when the rank starts
 
   SECTION("at once") {
     send_blobs(client, *store, *wanted);
-    auto done = client.await<StageDone>();
-    REQUIRE(done);
-    CHECK(done->error == "");
-    client.send(request);
-    REQUIRE(client.await<StageDone>());
+    auto done = client.expect<StageDone>();
+    CHECK(done.error == "");
+    client.ask<StageDone>(request);
   }
   SECTION("after a broken connection") {
-    client = node.connect();
-    client.hello(node.controller(), node.name());
+    client = node.greeted();
     client.send(request);
     wanted = client.await<WantBlobs>();
     REQUIRE(wanted);
@@ -62,8 +59,7 @@ TEST_CASE("code and inputs are requested once and are there when the rank starts
   start.inputs["data"].path = "/home/of/the/submitter";
   client.send(start);
   REQUIRE(client.wait([&] { return client.ended().contains(0); }));
-  client.send(a_stop());
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop());
   CHECK(client.output(0) == "hello\n");
 }
 
@@ -72,24 +68,19 @@ TEST_CASE("a blob that is not what was promised fails the staging") {
   AgentClient client = node.begin();
   auto store = BlobStore::open(node.home() + "/controller-blobs");
   REQUIRE(store);
-  client.send(
+  const auto wanted = client.ask<WantBlobs>(
       StageTrees{JobId{"job"}, AttemptId{}, {{"code", {a_file(*store, "a", "good")}, true}}});
-  const auto wanted = client.await<WantBlobs>();
-  REQUIRE(wanted);
-  client.send(BlobData{wanted->hashes[0], 0, true}, "evil");
-  const auto done = client.await<StageDone>();
-  REQUIRE(done);
-  CHECK(done->error != "");
+  client.send(BlobData{wanted.hashes[0], 0, true}, "evil");
+  const auto done = client.expect<StageDone>();
+  CHECK(done.error != "");
 }
 
 TEST_CASE("a tree that leads out of the job's directory is refused") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(
+  const auto done = client.ask<StageDone>(
       StageTrees{JobId{"job"},
                  AttemptId{},
                  {{"code", {{TreeEntry::Kind::directory, "../../x", 0755, 0, {}, {}}}, true}}});
-  const auto done = client.await<StageDone>();
-  REQUIRE(done);
-  CHECK(done->error != "");
+  CHECK(done.error != "");
 }

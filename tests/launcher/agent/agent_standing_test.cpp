@@ -28,8 +28,7 @@ struct Standing {
     client.emplace(node.socket_path());
     client->acknowledges = false;
     client->hello(node.controller(), node.name(), short_lease);
-    client->send(a_start(writers(marks)));
-    REQUIRE(client->await<StartDone>());
+    client->ask<StartDone>(a_start(writers(marks)));
     REQUIRE(client->wait([&] { return client->output(0) == "up\n"; }));
     const auto grows = [&, seen = std::uintmax_t{0}]() mutable {
       return std::exchange(seen, size()) > 0 && size() > 200;
@@ -81,23 +80,19 @@ TEST_CASE("the keeper ends the ranks of an agent that stands still beyond its le
   REQUIRE(standing.node.serve() == 0);
   AgentClient next = standing.node.connect();
   next.hello(standing.node.controller(), standing.node.name());
-  next.send(a_stop());
-  REQUIRE(next.await<AttemptClean>());
+  next.ask<AttemptClean>(a_stop());
   CHECK(next.output(0) == "up\n");
 }
 
 TEST_CASE("an agent that stood still for less than its lease keeps its ranks") {
   Standing standing;
-  standing.client->send(Ping{0, std::nullopt});
-  const auto pong = standing.client->await<Pong>();
-  REQUIRE(pong);
-  standing.client->send(Ping{0, pong->boot_ms});
+  const auto pong = standing.client->ask<Pong>(Ping{0, std::nullopt});
+  standing.client->send(Ping{0, pong.boot_ms});
   REQUIRE(::kill(standing.agent, SIGSTOP) == 0);
   const auto before = standing.size();
   REQUIRE(eventually([&] { return standing.size() > before + 100; }));
   REQUIRE(::kill(standing.agent, SIGCONT) == 0);
-  standing.client->send(a_stop(std::chrono::milliseconds{100}));
-  CHECK(standing.client->await<AttemptClean>());
+  standing.client->ask<AttemptClean>(a_stop(std::chrono::milliseconds{100}));
   CHECK(is_running(standing.agent));
 }
 

@@ -8,6 +8,7 @@
 #include "launcher/agent/staging.h"
 #include "launcher/staging/content_hash.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 #include "tests/launcher/agent/heard_line.h"
 
 using namespace muster;
@@ -18,16 +19,12 @@ const std::string staged_bytes = "0123456789";
 
 struct StagingNode {
   StagingNode() {
-    char pattern[] = "/tmp/muster-staging.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    home = pattern;
-    auto opened = open_run_directory(home, "c", NodeId{"n7"});
+    auto opened = open_run_directory(folder.path(), "c", NodeId{"n7"});
     REQUIRE(opened);
     run.emplace(std::move(*opened));
     staging.emplace(*run, heard.line, tasks);
     request.trees.push_back({"inputs/data", {a_file("a.bin", staged_bytes)}, false});
   }
-  ~StagingNode() { std::filesystem::remove_all(home); }
 
   static TreeEntry a_file(const std::string& path, const std::string& text) {
     return {TreeEntry::Kind::file, path, 0644, static_cast<std::int64_t>(text.size()),
@@ -37,9 +34,8 @@ struct StagingNode {
   std::string job() const { return layout_of(*run, key).job; }
   void ask() {
     staging->stage(request);
-    const auto wanted = heard.await<WantBlobs>();
-    REQUIRE(wanted);
-    CHECK(wanted->hashes == std::vector<std::string>{hash()});
+    const auto wanted = heard.expect<WantBlobs>();
+    CHECK(wanted.hashes == std::vector<std::string>{hash()});
   }
   void send(std::int64_t offset, bool is_last, const std::string& bytes) {
     staging->receive(BlobData{hash(), offset, is_last}, bytes);
@@ -49,7 +45,7 @@ struct StagingNode {
     return done ? done->error : "none";
   }
 
-  std::string home;
+  FakeRoot folder;
   HeardLine heard;
   ChildTasks tasks{heard.io};
   std::optional<RunDirectory> run;
@@ -103,7 +99,7 @@ TEST_CASE("blobs that do not come fail what waits for them, while somebody could
   node.staging->poll(now + AttemptStaging::stall_limit - std::chrono::seconds{2});
   CHECK(node.heard.is_silent_about<StageDone>());
   node.staging->poll(now + AttemptStaging::stall_limit + std::chrono::seconds{2});
-  CHECK_THAT(node.end(), ContainsSubstring("node n7") && ContainsSubstring("inputs/data/a.bin"));
+  CHECK_THAT(node.end(), ContainsSubstring("node n7") && ContainsSubstring("'inputs/data/a.bin'"));
   CHECK_FALSE(node.staging->knows(JobId{"job"}));
 }
 

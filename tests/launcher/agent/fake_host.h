@@ -238,6 +238,19 @@ class FakeHost {
   std::optional<T> await() {
     return await<T>(*client);
   }
+  template <class T>
+  T expect(AgentClient& from) {
+    return await<T>(from).value();  // throws, which fails the test
+  }
+  template <class T>
+  T expect() {
+    return expect<T>(*client);
+  }
+  template <class T>
+  T ask(const ToAgent& request) {
+    client->send(request);
+    return expect<T>();
+  }
   // None comes, whatever is turned.
   template <class T>
   bool is_silent_about() {

@@ -1,14 +1,12 @@
 // GPUs as the driver lists them below a /proc that the test makes.
 #include "launcher/agent/node_check.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 
 #include "launcher/agent/keeper/rank_environment.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
@@ -16,22 +14,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct Root {
-  Root() {
-    char pattern[] = "/tmp/muster-gpus.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    path = pattern;
-  }
-  ~Root() { fs::remove_all(path); }
-  fs::path list() const { return path / "proc/driver/nvidia/gpus"; }
+struct Root : FakeRoot {
+  fs::path list() const { return path() + "/proc/driver/nvidia/gpus"; }
   void add(const std::string& name) const { fs::create_directories(list() / name); }
   int count() const {
-    const auto gpus = count_gpus(path.string());
+    const auto gpus = count_gpus(path());
     REQUIRE(gpus);
     return *gpus;
   }
-
-  fs::path path;
 };
 
 }  // namespace
@@ -68,7 +58,7 @@ TEST_CASE("a list that cannot be read is an error that names it") {
   const Root root;
   fs::create_directories(root.list().parent_path());
   std::ofstream(root.list()) << "";  // root may read any directory, and nobody may list a file
-  const auto gpus = count_gpus(root.path.string());
+  const auto gpus = count_gpus(root.path());
   REQUIRE_FALSE(gpus);
   CHECK_THAT(gpus.error().message, ContainsSubstring(root.list().string()));
   CHECK_THAT(gpus.error().message, ContainsSubstring("Not a directory"));

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 
-#include "launcher/agent/node/controller_line.h"
 #include "launcher/agent/node/peer.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -52,6 +51,10 @@ class HeardLine {
       return found.has_value();
     });
     return found;
+  }
+  template <class T>
+  T expect() {
+    return await<T>().value();  // throws, which fails the test
   }
   // It has not come, and nothing that is ready brings it.
   template <class T>

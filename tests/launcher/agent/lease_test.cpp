@@ -101,10 +101,8 @@ TEST_CASE("an agent that nothing happens to looks at its lease by itself") {
 TEST_CASE("no rank starts where there is no keeper") {
   GreetedHost host;
   host.keeper.error = "could not start the keeper";
-  host.client->send(a_start("true"));
-  const auto done = host.await<StartDone>();
-  REQUIRE(done);
-  CHECK(done->error == "could not start the keeper");
+  const auto done = host.ask<StartDone>(a_start("true"));
+  CHECK(done.error == "could not start the keeper");
   CHECK(host.processes.started.empty());
   host.keeper.error = "";
   host.start();
@@ -122,8 +120,7 @@ TEST_CASE("a keeper is looked after as long as there are ranks or output that on
   CHECK(host.keeper.ensured == before + 1);
   CHECK_FALSE(host.agent->has_left_nothing());
   host.exits(rank, 0);
-  host.client->send(a_stop());
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
   CHECK(host.agent->has_left_nothing());
 }
 
@@ -151,14 +148,11 @@ TEST_CASE("a host that shuts down gives ranks time to save, and takes none that 
   const pid_t rank = host.start();
   host.processes.processes.at(rank).ignores_term = true;
   ::raise(SIGTERM);
-  const auto notice = host.await<NoticeSeen>();
-  REQUIRE(notice);
-  CHECK(notice->source == "SIGTERM to its agent");
+  const auto notice = host.expect<NoticeSeen>();
+  CHECK(notice.source == "SIGTERM to its agent");
   CHECK(host.processes.sent_to(rank).empty());  // the controller may tell them, it knows the signal
-  host.client->send(a_start("true", 1, "other"));
-  const auto refused = host.await<StartDone>();
-  REQUIRE(refused);
-  CHECK_THAT(refused->error, ContainsSubstring("is leaving"));
+  const auto refused = host.ask<StartDone>(a_start("true", 1, "other"));
+  CHECK_THAT(refused.error, ContainsSubstring("is leaving"));
   host.pass(milliseconds{2900});
   CHECK(host.processes.sent_to(rank).empty());
   host.pass(milliseconds{200});

@@ -1,4 +1,3 @@
-#include "launcher/os/regular_file.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -20,15 +20,12 @@ using namespace muster;
 namespace {
 
 void start(AgentClient& client, const std::string& command) {
-  client.send(a_start(command));
-  const auto done = client.await<StartDone>();
-  REQUIRE(done);
-  REQUIRE(done->error == "");
+  const auto done = client.ask<StartDone>(a_start(command));
+  REQUIRE(done.error == "");
 }
 
 void clean(AgentClient& client) {
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
   CHECK(client.fault == "");
 }
 

@@ -12,37 +12,28 @@ using namespace muster;
 namespace {
 
 struct Running {
-  explicit Running(TestNode& on) : node(on) {
-    REQUIRE(node.serve() == 0);
-    client.emplace(node.socket_path());
-    client->hello(node.controller(), node.name());
-  }
+  explicit Running(const std::string& name = "n1") : node(name) { client.emplace(node.begin()); }
   void start(const StartRanks& request) {
-    client->send(request);
-    const auto done = client->await<StartDone>();
-    REQUIRE(done);
-    REQUIRE(done->error == "");
+    const auto done = client->ask<StartDone>(request);
+    REQUIRE(done.error == "");
   }
   RankEnded end_of(std::int64_t rank) {
     REQUIRE(client->wait([&] { return client->ended().contains(rank); }));
     return client->ended()[rank];
   }
   AttemptClean clean(const StopAttempt& stop = a_stop()) {
-    client->send(stop);
-    const auto clean = client->await<AttemptClean>();
-    REQUIRE(clean);
+    const auto clean = client->ask<AttemptClean>(stop);
     REQUIRE(client->fault == "");
-    return *clean;
+    return clean;
   }
-  TestNode& node;
+  TestNode node;
   std::optional<AgentClient> client;
 };
 
 }  // namespace
 
 TEST_CASE("a rank's output and exit code arrive") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("echo out; echo err >&2; exit 7"));
   const RankEnded ended = agent.end_of(0);
   CHECK(ended.status.code == 7);
@@ -54,8 +45,7 @@ TEST_CASE("a rank's output and exit code arrive") {
 }
 
 TEST_CASE("a command that does not exist ends with 127 and a signal is reported as one") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("[ $RANK = 0 ] && exec no-such-program-anywhere; kill -SEGV $$", 2);
   agent.start(start);
   CHECK(agent.end_of(0).status.code == 127);
@@ -63,8 +53,7 @@ TEST_CASE("a command that does not exist ends with 127 and a signal is reported 
 }
 
 TEST_CASE("environment values arrive byte for byte") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   std::string every_byte;
   for (int byte = 1; byte < 256; ++byte) every_byte.push_back(static_cast<char>(byte));
   auto start = a_start("env -0");
@@ -83,34 +72,25 @@ TEST_CASE("environment values arrive byte for byte") {
   CHECK(output.find(std::string(1, '\0') + "MUSTER_RESUME_FROM=" + '\0') != std::string::npos);
 }
 
-TEST_CASE("a variable that the kernel cannot pass on is an error with its name") {
-  TestNode node;
-  Running agent(node);
+TEST_CASE("what the kernel cannot pass on is named, and is the job's own doing") {
+  Running agent;
   auto start = a_start("true");
-  start.environment["HUGE"] = std::string(200'000, 'x');
-  agent.client->send(start);
-  const auto done = agent.client->await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("HUGE"));
-  CHECK(done->lasting);
-}
-
-TEST_CASE("variables that are too many for the kernel together are the job's own doing") {
-  TestNode node;
-  Running agent(node);
-  auto start = a_start("true");
-  const std::string text(100'000, 'x');
-  for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
-  agent.client->send(start);
-  const auto done = agent.client->await<StartDone>();
-  REQUIRE(done);
-  CHECK_THAT(done->error, ContainsSubstring("bytes together"));
-  CHECK(done->lasting);
+  std::string named = "HUGE";
+  SECTION("one variable") {
+    start.environment["HUGE"] = std::string(200'000, 'x');
+  }
+  SECTION("all together") {
+    const std::string text(100'000, 'x');
+    for (int i = 0; i < 70; ++i) start.environment["V" + std::to_string(i)] = text;
+    named = "bytes together";
+  }
+  const auto done = agent.client->ask<StartDone>(start);
+  CHECK_THAT(done.error, ContainsSubstring(named));
+  CHECK(done.lasting);
 }
 
 TEST_CASE("output that is no text arrives as it is, in order") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("printf '\\377\\000\\001\\n'; seq 1 200000; printf 'no newline \\303'"));
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
@@ -121,8 +101,7 @@ TEST_CASE("output that is no text arrives as it is, in order") {
 }
 
 TEST_CASE("one line of 100 MB arrives whole and fast") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.client->keeps_output = false;
   const auto begin = std::chrono::steady_clock::now();
   agent.start(a_start("head -c 100000000 /dev/zero | tr '\\0' x"));
@@ -133,20 +112,8 @@ TEST_CASE("one line of 100 MB arrives whole and fast") {
   WARN("100 MB in " << took.count() << " s: " << 100 / took.count() << " MB/s");
 }
 
-TEST_CASE("a start that is asked for twice happens once") {
-  TestNode node;
-  Running agent(node);
-  const auto start = a_start("echo once; sleep 1000");
-  agent.start(start);
-  agent.start(start);
-  REQUIRE(agent.client->wait([&] { return !agent.client->output(0).empty(); }));
-  agent.clean(a_stop(std::chrono::milliseconds{0}));
-  CHECK(agent.client->output(0) == "once\n");
-}
-
 TEST_CASE("placeholders, parameters and the resume argument are filled in on the node") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("echo \x01inputs.data\x02 \x01outputs.model\x02 $AZUREML_PARAMETER_lr");
   start.inputs["data"].path = "/no/such/place";
   start.inputs["lr"].is_literal = true;
@@ -157,48 +124,32 @@ TEST_CASE("placeholders, parameters and the resume argument are filled in on the
   agent.start(start);
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
-  CHECK(agent.client->output(0) == "/no/such/place " + node.job_directory("job") +
+  CHECK(agent.client->output(0) == "/no/such/place " + agent.node.job_directory("job") +
                                        "/outputs/model 0.1 --resume /ckpt/s000000042-g1 "
                                        "--step 42\n");
 }
 
 TEST_CASE("files below ./outputs and ./logs are collected") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(
       a_start("mkdir -p outputs/deep; echo model > outputs/deep/m; echo log > logs/l; "
               "echo lost > elsewhere"));
   REQUIRE(agent.end_of(0).status.ok());
   agent.clean();
-  agent.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
-  const auto done = agent.client->await<CollectDone>();
-  REQUIRE(done);
-  CHECK(done->error == "");
+  const auto done = agent.client->ask<CollectDone>(CollectOutputs{JobId{"job"}, AttemptId{}});
+  CHECK(done.error == "");
   CHECK(agent.client->files()["outputs/deep/m"] == "model\n");
   CHECK(agent.client->files()["logs/l"] == "log\n");
   for (const auto& [path, text] : agent.client->files()) CHECK(text != "lost\n");
 }
 
-TEST_CASE("steps and metrics are told") {
-  TestNode node;
-  Running agent(node);
-  agent.start(
-      a_start("echo '{\"step\":3}' >> $MUSTER_METRICS; echo 3 > $MUSTER_HEARTBEAT; "
-              "exec sleep 1000"));
-  REQUIRE(agent.client->wait([&] { return !agent.client->progress().empty(); }));
-  CHECK(agent.client->progress().front().step == 3);
-  CHECK(agent.client->progress().front().metrics == std::vector<std::string>{"{\"step\":3}"});
-  agent.clean(a_stop(std::chrono::milliseconds{0}));
-}
-
 TEST_CASE("a command beside a rank has its environment, directory and input") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   auto start = a_start("echo here > marker; exec sleep 1000");
   start.environment["COLOUR"] = "blue";
   agent.start(start);
-  REQUIRE(
-      eventually([&] { return read_file(node.job_directory("job") + "/code-0/marker") != ""; }));
+  REQUIRE(eventually(
+      [&] { return read_file(agent.node.job_directory("job") + "/code-0/marker") != ""; }));
   agent.client->send(
       ExecStart{"e1",
                 JobId{"job"},
@@ -206,86 +157,70 @@ TEST_CASE("a command beside a rank has its environment, directory and input") {
                 RankId{0},
                 {"sh", "-c", "cat marker; echo $COLOUR; cat; echo bad >&2; exit 5"}});
   agent.client->send(ExecInput{"e1"}, "typed\n");
-  agent.client->send(ExecInput{"e1"});
-  const auto ended = agent.client->await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK(ended->status.code == 5);
+  const auto ended = agent.client->ask<ExecEnded>(ExecInput{"e1"});
+  CHECK(ended.status.code == 5);
   CHECK(agent.client->exec_output()["e1"] == "here\nblue\ntyped\n");
   CHECK(agent.client->exec_output()["e1!"] == "bad\n");
 
   agent.client->send(ExecStart{"e2", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
-  agent.client->send(ExecStop{"e2"});
-  const auto killed = agent.client->await<ExecEnded>();
-  REQUIRE(killed);
-  CHECK(killed->status.signal == SIGKILL);
+  const auto killed = agent.client->ask<ExecEnded>(ExecStop{"e2"});
+  CHECK(killed.status.signal == SIGKILL);
   agent.clean(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("ports differ between jobs and agents of one machine and are never 6000") {
-  TestNode node;
-  TestNode other("n2");
-  Running agent(node);
-  Running second(other);
+  Running agent;
+  Running second("n2");
   std::set<int> seen;
   for (auto* one : {&agent, &second}) {
     for (const char* job : {"a", "b"}) {
-      one->client->send(ReservePorts{JobId{job}, AttemptId{}, 2, 5998, 6012});
-      const auto done = one->client->await<PortsDone>();
-      REQUIRE(done);
-      REQUIRE(done->error == "");
-      for (const int port : done->ports) {
+      const auto done =
+          one->client->ask<PortsDone>(ReservePorts{JobId{job}, AttemptId{}, 2, 5998, 6012});
+      REQUIRE(done.error == "");
+      for (const int port : done.ports) {
         CHECK(port != 6000);
         CHECK(seen.insert(port).second);
       }
     }
   }
-  agent.client->send(ReservePorts{JobId{"c"}, AttemptId{}, 50, 5998, 6012});
-  const auto refused = agent.client->await<PortsDone>();
-  REQUIRE(refused);
-  CHECK_THAT(refused->error, ContainsSubstring("of 50 ports"));
+  const auto refused =
+      agent.client->ask<PortsDone>(ReservePorts{JobId{"c"}, AttemptId{}, 50, 5998, 6012});
+  CHECK_THAT(refused.error, ContainsSubstring("of 50 ports"));
 }
 
 TEST_CASE("the start gate names what is missing") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   CheckNode request;
   request.job.value = "job";
   request.programs = {"sh", "no-such-interpreter"};
   request.expected_host = "another-host";
-  agent.client->send(request);
-  const auto done = agent.client->await<CheckDone>();
-  REQUIRE(done);
-  REQUIRE(done->failures.size() == 2);
-  CHECK(done->failures[0].check == "host.name");
-  CHECK_THAT(done->failures[1].message, ContainsSubstring("no-such-interpreter"));
+  const auto done = agent.client->ask<CheckDone>(request);
+  REQUIRE(done.failures.size() == 2);
+  CHECK(done.failures[0].check == "host.name");
+  CHECK_THAT(done.failures[1].message, ContainsSubstring("no-such-interpreter"));
 }
 
 TEST_CASE("a stopped rank is told of within seconds, looked at when asked, and told again") {
-  TestNode node;
-  Running agent(node);
+  Running agent;
   agent.start(a_start("echo $$; exec sleep 1000", 2));
   REQUIRE(agent.client->wait([&] { return !agent.client->output(1).empty(); }));
   const auto pid = static_cast<pid_t>(std::stoi(agent.client->output(1)));
   REQUIRE(eventually([&] { return read_process(pid)->name == "sleep"; }));
   REQUIRE(::kill(pid, SIGSTOP) == 0);
-  const auto news = agent.client->await<RankActivity>();
-  REQUIRE(news);
-  REQUIRE(news->ranks.size() == 1);
-  CHECK(news->ranks[0].rank == RankId{1});
-  CHECK(news->ranks[0].doing == Doing::stopped);
-  CHECK(news->ranks[0].process == std::to_string(pid) + " (sleep)");
-  agent.client->send(LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}, RankId{1}});
-  const auto seen = agent.client->await<RanksLookedAt>();
-  REQUIRE(seen);
-  REQUIRE(seen->ranks.size() == 2);
-  CHECK_THAT(seen->ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
-  CHECK_THAT(seen->ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
+  const auto news = agent.client->expect<RankActivity>();
+  REQUIRE(news.ranks.size() == 1);
+  CHECK(news.ranks[0].rank == RankId{1});
+  CHECK(news.ranks[0].doing == Doing::stopped);
+  CHECK(news.ranks[0].process == std::to_string(pid) + " (sleep)");
+  const auto seen = agent.client->ask<RanksLookedAt>(
+      LookAtRanks{JobId{"job"}, AttemptId{0}, {RankId{1}, RankId{0}}, RankId{1}});
+  REQUIRE(seen.ranks.size() == 2);
+  CHECK_THAT(seen.ranks[0].lines.at(0), ContainsSubstring("is stopped by a signal (T)"));
+  CHECK_THAT(seen.ranks[1].lines.at(0), ContainsSubstring("is asleep (S)"));
 
-  agent.client.emplace(node.socket_path());
-  agent.client->hello(node.controller(), node.name());
-  const auto again = agent.client->await<RankActivity>();
-  REQUIRE(again);
-  CHECK(again->ranks.size() == 2);
+  agent.client.emplace(agent.node.greeted());
+  const auto again = agent.client->expect<RankActivity>();
+  CHECK(again.ranks.size() == 2);
   agent.clean(a_stop(std::chrono::seconds{5}));
   CHECK(agent.client->ended().at(1).status.signal == SIGTERM);
 }

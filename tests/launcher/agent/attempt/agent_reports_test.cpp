@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/attempt/exit_log.h"
-#include "launcher/agent/keeper/orphan_processes.h"
+#include "launcher/agent/keeper/keeper.h"
 #include "runtime/protocol/membership.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
@@ -33,10 +33,8 @@ class AnMpiJob {
   AnMpiJob(FakeHost& host, int node_index) : host_(host) {
     StartRanks start = an_mpi_job();
     start.node_index = node_index;
-    host.client->send(start);
-    const auto done = host.await<StartDone>();
-    REQUIRE(done);
-    REQUIRE(done->error == "");
+    const auto done = host.ask<StartDone>(start);
+    REQUIRE(done.error == "");
     if (node_index == 0) mpirun_ = host.processes.processes.rbegin()->first;
   }
   pid_t mpirun() const { return mpirun_; }
@@ -125,8 +123,7 @@ TEST_CASE("a rank's last step is told before its end") {
 
 TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
   GreetedHost host;
-  host.client->send(an_mpi_job());
-  REQUIRE(host.await<StartDone>());
+  host.ask<StartDone>(an_mpi_job());
   REQUIRE(host.processes.started.size() == 1);  // mpirun alone
   CHECK(host.processes.started[0].argv[0] == "mpirun");
   const pid_t mpirun = host.processes.processes.rbegin()->first;
@@ -190,20 +187,18 @@ TEST_CASE("the end of mpirun's daemon is told with its words, and ends the ranks
   std::ofstream(job.directory() + "/mpi-daemon.log") << "no route\nto host\n";
   const int code = GENERATE(0, 4);
   host.exits(daemon, code);
-  const auto ended = host.await<RemoteStartEnded>();
-  REQUIRE(ended);
-  CHECK(ended->ticket == "t1");
-  CHECK(ended->status.code == code);
-  CHECK(ended->error == (code == 0 ? "" : "no route\nto host\n"));
+  const auto ended = host.expect<RemoteStartEnded>();
+  CHECK(ended.ticket == "t1");
+  CHECK(ended.status.code == code);
+  CHECK(ended.error == (code == 0 ? "" : "no route\nto host\n"));
   REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
   CHECK(host.client->ended()[0].status.signal == SIGKILL);
   CHECK(host.client->ended()[0].evidence.with_mpirun);
   CHECK_FALSE(host.client->ended().contains(1));  // another daemon may begin it
-  host.client->send(RemoteStart{"t2", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
-  const auto again = host.await<RemoteStartEnded>();
-  REQUIRE(again);
-  CHECK(again->ticket == "t2");
-  CHECK(again->status.code == code);
+  const auto again = host.ask<RemoteStartEnded>(
+      RemoteStart{"t2", JobId{"job"}, AttemptId{}, "orted -mca ess \"env\""});
+  CHECK(again.ticket == "t2");
+  CHECK(again.status.code == code);
   CHECK(host.processes.started.size() == 1);
 }
 
@@ -220,8 +215,7 @@ TEST_CASE("an elastic attempt needs a port for each rank and a membership that c
     CHECK(refusal() == "this node holds 0 ports for 1 ranks of an elastic job");
   }
   SECTION("no membership") {
-    host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
-    REQUIRE(host.await<PortsDone>());
+    host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
     start.members = "{";
     CHECK(refusal() == "the first membership of the attempt is malformed");
   }
@@ -230,18 +224,16 @@ TEST_CASE("an elastic attempt needs a port for each rank and a membership that c
 
 TEST_CASE("a membership is replaced by a newer one alone") {
   GreetedHost host;
+  const auto ports = host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
+  REQUIRE(ports.ports.size() == 1);
   host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
-  const auto ports = host.await<PortsDone>();
-  REQUIRE(ports);
-  REQUIRE(ports->ports.size() == 1);
-  host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
-  CHECK(host.await<PortsDone>()->ports == ports->ports);  // asked again, they are the same
+  CHECK(host.await<PortsDone>()->ports == ports.ports);  // asked again, they are the same
   StartRanks start = a_start("true", 1);
   start.elastic = true;
   start.members = members(3);
   host.start(start);
   CHECK(host.processes.started[0].environment.at("MUSTER_MEMBER_PORT") ==
-        std::to_string(ports->ports[0]));
+        std::to_string(ports.ports[0]));
   const std::string path = host.run->path + "/attempts/job/0/members";
   const auto set = [&](std::int64_t epoch, const std::string& content) {
     host.client->send(SetMembers{JobId{"job"}, AttemptId{}, epoch, content});
@@ -252,6 +244,7 @@ TEST_CASE("a membership is replaced by a newer one alone") {
   CHECK(set(2, members(2)) == "");  // late
   CHECK(read_file(path) == members(3));
   CHECK(set(5, members(4)) == "the membership of epoch 5 is malformed");
+  CHECK(set(5, "{\"epoch\": 5, \"members\": [") == "the membership of epoch 5 is malformed");
   CHECK(set(4, members(4)) == "");
   CHECK(read_file(path) == members(4));
 }
@@ -264,35 +257,40 @@ TEST_CASE("ports of an attempt are let go when it is over") {
   };
   REQUIRE(reserve("job", 10)->error == "");
   CHECK_THAT(reserve("next", 1)->error, ContainsSubstring("only 0 of 1 ports"));
-  host.client->send(a_stop());
-  REQUIRE(host.await<AttemptClean>());
+  host.ask<AttemptClean>(a_stop());
   CHECK(reserve("next", 1)->error == "");
 }
 
-TEST_CASE("a notice that the host goes is told once, and when it is taken back") {
+TEST_CASE("a notice that the host goes is told once, when it changes and when it is taken back") {
   FakeHost host;
   const std::string file = host.home + "/notice";
-  host.client = std::make_unique<AgentClient>(host.run->socket_path());
-  host.client->send(Hello{wire_version, host.run->controller, NodeId{"n1"}, seconds{60}, {}, file});
-  REQUIRE(host.await<Welcome>());
-  const auto nothing = host.await<NoticeSeen>();  // what an earlier agent told may be over
-  REQUIRE(nothing);
-  CHECK(nothing->over);
-  std::ofstream(file) << "90\n";
-  host.pass(milliseconds{500});
-  const auto seen = host.await<NoticeSeen>();
-  REQUIRE(seen);
-  CHECK_FALSE(seen->over);
-  CHECK(seen->source == file);
-  REQUIRE(seen->leaves_in);
-  CHECK(*seen->leaves_in > seconds{80});
+  const auto greet = [&] {
+    host.client = std::make_unique<AgentClient>(host.run->socket_path());
+    host.ask<Welcome>(
+        Hello{wire_version, host.run->controller, NodeId{"n1"}, seconds{60}, {}, file});
+    return host.expect<NoticeSeen>();
+  };
+  CHECK(greet().over);  // what an earlier agent told may be over
+  const auto told = [&](const std::string& text) {
+    std::ofstream(file) << text;
+    host.pass(milliseconds{500});
+    return host.expect<NoticeSeen>();
+  };
+  const NoticeSeen first = told("");
+  CHECK_FALSE(first.over);
+  CHECK(first.source == file);
+  CHECK_FALSE(first.leaves_in);
+  const NoticeSeen second = told("120\n");
+  CHECK_FALSE(second.over);
+  REQUIRE(second.leaves_in);
+  CHECK(*second.leaves_in > seconds{110});
+  CHECK(*second.leaves_in <= seconds{120});
   host.pass(milliseconds{500});
   CHECK(host.is_silent_about<NoticeSeen>());
+  CHECK(greet().leaves_in);
   std::filesystem::remove(file);
   host.pass(milliseconds{500});
-  const auto over = host.await<NoticeSeen>();
-  REQUIRE(over);
-  CHECK(over->over);
+  CHECK(host.expect<NoticeSeen>().over);
 }
 
 TEST_CASE("outputs on their way over a lost line are not sent on, but anew when asked for") {
@@ -307,25 +305,8 @@ TEST_CASE("outputs on their way over a lost line are not sent on, but anew when 
   CHECK(host.client->files().empty());
   CHECK(host.client->fault.empty());
   CHECK(host.is_silent_about<CollectDone>());
-  host.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
-  REQUIRE(host.await<CollectDone>());
+  host.ask<CollectDone>(CollectOutputs{JobId{"job"}, AttemptId{}});
   CHECK((host.client->files().at("outputs/model") == bytes));
-}
-
-TEST_CASE("outputs and logs of an attempt are sent, its code is not") {
-  GreetedHost host;
-  host.start();
-  const std::string job = host.home + "/jobs/" + host.run->controller + "/n1/job";
-  std::ofstream(job + "/outputs/model") << "weights";
-  std::ofstream(job + "/logs/text") << "said";
-  std::ofstream(job + "/code-0/program") << "code";
-  host.client->send(CollectOutputs{JobId{"job"}, AttemptId{}});
-  const auto done = host.await<CollectDone>();
-  REQUIRE(done);
-  CHECK(done->error == "");
-  CHECK(host.client->files().at("outputs/model") == "weights");
-  CHECK(host.client->files().at("logs/text") == "said");
-  CHECK_FALSE(host.client->files().contains("code-0/program"));
 }
 
 TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it") {

@@ -16,8 +16,6 @@
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/node/process_scan.h"
-#include "launcher/agent/staging.h"
-#include "launcher/staging/content_hash.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/test_node.h"
@@ -52,17 +50,34 @@ pid_t pid_in(const std::string& text) {
   return pid;
 }
 
+// Of a child task; stopped at once where that is wanted.
+Result<std::string> outcome_of(ChildTasks::Work work, Milliseconds limit, bool is_stopped = false) {
+  boost::asio::io_context io;
+  ChildTasks tasks(io);
+  std::optional<Result<std::string>> answer;
+  const auto id =
+      tasks.run(std::move(work), limit, [&](Result<std::string> got) { answer = std::move(got); });
+  if (is_stopped) tasks.stop(id);
+  io.run();
+  return answer.value();
+}
+
+std::string falls_silent(const ChildTasks::Tell& tell) {
+  tell("code/big.bin");
+  ::pause();
+  return {};
+}
+
 }  // namespace
 
 TEST_CASE("stopping ends a rank whose main thread has ended before the others") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(
+  client.ask<StartDone>(
       a_start("exec python3 -c 'import ctypes, os, threading, time\n"
               "threading.Thread(target=lambda: time.sleep(1000)).start()\n"
               "print(os.getpid(), flush=True)\n"
               "ctypes.CDLL(None).syscall(60, 0)'"));
-  REQUIRE(client.await<StartDone>());
   pid_t rank = 0;
   REQUIRE(client.wait([&] {
     rank = pid_in(client.output(0));
@@ -70,8 +85,7 @@ TEST_CASE("stopping ends a rank whose main thread has ended before the others") 
     return process && process->state == 'Z';
   }));
   CHECK(is_running(rank));
-  client.send(a_stop(std::chrono::milliseconds{200}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{200}));
   CHECK_FALSE(is_running(rank));
 }
 
@@ -104,8 +118,7 @@ TEST_CASE("a process without any mark is ended with its control group, the agent
   REQUIRE(group);
   CHECK(group->members().contains(hidden));
   SECTION("stopped") {
-    client.send(a_stop(std::chrono::milliseconds{100}));
-    REQUIRE(client.await<AttemptClean>());
+    client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{100}));
     CHECK_FALSE(is_running(hidden));
   }
   SECTION("by the keeper") {
@@ -136,8 +149,7 @@ TEST_CASE("a keeper that is killed is replaced while there are ranks") {
 TEST_CASE("keepers that are killed again and again are replaced at once, not with the next tick") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(a_start("exec sleep 1000"));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(a_start("exec sleep 1000"));
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 7; ++i) {
     pid_t keeper = 0;
@@ -146,8 +158,7 @@ TEST_CASE("keepers that are killed again and again are replaced at once, not wit
     REQUIRE(eventually([&] { return !is_running(keeper); }));
   }
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{2000});
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("a keeper whose home was removed ends what the agent left, and makes no home") {
@@ -178,32 +189,26 @@ TEST_CASE("what an earlier agent left to be removed is removed by the next one")
 TEST_CASE("a command that does not read its input is ended before it fills the memory") {
   TestNode node;
   AgentClient client = node.begin();
-  client.send(a_start("exec sleep 1000"));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(a_start("exec sleep 1000"));
   client.send(ExecStart{"e", JobId{"job"}, AttemptId{}, RankId{0}, {"sleep", "1000"}});
   const std::string piece(4 << 20, 'x');
   for (int i = 0; i < 17; ++i) client.send(ExecInput{"e"}, piece);
-  const auto ended = client.await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK_THAT(ended->error, ContainsSubstring("did not read its input"));
-  client.send(a_stop(std::chrono::milliseconds{0}));
-  CHECK(client.await<AttemptClean>());
+  const auto ended = client.expect<ExecEnded>();
+  CHECK_THAT(ended.error, ContainsSubstring("did not read its input"));
+  client.ask<AttemptClean>(a_stop(std::chrono::milliseconds{0}));
 }
 
 TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
   TestNode node("local-1");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 1));
-  const auto started = client.await<StartDone>();
-  REQUIRE(started);
-  REQUIRE(started->error == "");
+  const auto started = client.ask<StartDone>(an_mpi_start(node, 1));
+  REQUIRE(started.error == "");
   const std::string go = node.home() + "/go";
   const std::string ran = node.home() + "/ran";
   const std::string command = "orted -mca ess \"env\"";
   client.send(RemoteStart{"r1", JobId{"job"}, AttemptId{}, command});
   REQUIRE(eventually([&] { return read_file(ran) == "ran\n"; }));
-  client = node.connect();
-  client.hello(node.controller(), node.name());
+  client = node.greeted();
   client.send(RemoteStart{"r2", JobId{"job"}, AttemptId{}, command});
   std::ofstream(go).put('\n');
   auto ended = client.await<RemoteStartEnded>();
@@ -220,42 +225,36 @@ TEST_CASE("a daemon of mpirun that is asked for again is not started again") {
 TEST_CASE("what mpirun asked for over a lost connection is asked for again over the next") {
   TestNode node("local-0");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 0));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(an_mpi_start(node, 0));
   auto mpi_start = connect_to_agent(node.socket_path());
   REQUIRE(mpi_start);
   const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
   REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
-  const auto first = client.await<RemoteStartAsked>();
-  REQUIRE(first);
-  client = node.connect();
-  client.hello(node.controller(), node.name());
-  const auto again = client.await<RemoteStartAsked>();
-  REQUIRE(again);
-  CHECK(again->ticket == first->ticket);
-  CHECK(again->command == "orted");
+  const auto first = client.expect<RemoteStartAsked>();
+  client = node.greeted();
+  const auto again = client.expect<RemoteStartAsked>();
+  CHECK(again.ticket == first.ticket);
+  CHECK(again.command == "orted");
 }
 
 TEST_CASE("each mpi-start is told the end of its own daemon") {
   TestNode node("local-0");
   AgentClient client = node.begin();
-  client.send(an_mpi_start(node, 0));
-  REQUIRE(client.await<StartDone>());
+  client.ask<StartDone>(an_mpi_start(node, 0));
   for (const int code : {3, 4}) {
     auto mpi_start = connect_to_agent(node.socket_path());
     REQUIRE(mpi_start);
     const RemoteStartAsked asks{"4711", JobId{"job"}, AttemptId{}, "local-1", "orted"};
     REQUIRE(write_all(mpi_start->get(), encode(FromAgent{asks})));
-    const auto asked = client.await<RemoteStartAsked>();
-    REQUIRE(asked);
-    client.send(RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"});
+    const auto asked = client.expect<RemoteStartAsked>();
+    client.send(RemoteStartEnded{asked.ticket, ExitStatus{code, 0}, "over"});
     const timeval patience{10, 0};
     ::setsockopt(mpi_start->get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string answer(65536, '\0');
     const ssize_t got = ::recv(mpi_start->get(), answer.data(), answer.size(), 0);
     REQUIRE(got > 0);
     const std::string told(answer.data(), static_cast<std::size_t>(got));
-    CHECK(told == encode(ToAgent{RemoteStartEnded{asked->ticket, ExitStatus{code, 0}, "over"}}));
+    CHECK(told == encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{code, 0}, "over"}}));
   }
 }
 
@@ -264,69 +263,22 @@ TEST_CASE("an attempt that nobody started here is not held because of a late dae
   REQUIRE(node.serve() == 0);
   const pid_t agent = node.agent_pid();
   AgentClient client = node.greeted();
-  client.send(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
-  const auto refused = client.await<RemoteStartEnded>();
-  REQUIRE(refused);
-  CHECK(refused->status.code == 255);
+  const auto refused =
+      client.ask<RemoteStartEnded>(RemoteStart{"r1", JobId{"gone"}, AttemptId{}, "true"});
+  CHECK(refused.status.code == 255);
   client.send(Retire{});
   CHECK(eventually([&] { return !is_running(agent); }));
 }
 
-TEST_CASE("staging that waits for blobs fails when none comes, and names node and file") {
-  TestNode node("n7");
-  const auto run = open_run_directory(node.home(), node.controller(), NodeId{"n7"});
-  REQUIRE(run);
-  int ends[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-  AgentClient controller{Fd(ends[1])};
-  boost::asio::io_context io;
-  using Local = boost::asio::local::stream_protocol;
-  ControllerLine line;
-  line.attach(std::make_shared<PeerConnection>(Local::socket(io, Local(), ends[0])));
-  ChildTasks tasks(io);
-  AttemptStaging staging(*run, line, tasks);
-  const TreeEntry file{TreeEntry::Kind::file, "big.bin", 0644, 4, content_hash_of("data"), {}};
-  staging.stage(StageTrees{JobId{"job"}, AttemptId{}, {{"inputs/data", {file}, false}}});
-  std::optional<WantBlobs> wanted;
-  REQUIRE(eventually([&] {
-    io.run_for(std::chrono::milliseconds{20});
-    io.restart();
-    if (!wanted) wanted = controller.await<WantBlobs>(std::chrono::milliseconds{1});
-    return wanted.has_value();
-  }));
-  staging.poll(boot_time() + AttemptStaging::stall_limit - std::chrono::seconds{1});
-  staging.poll(boot_time() + AttemptStaging::stall_limit + std::chrono::seconds{1});
-  io.run_for(std::chrono::milliseconds{20});
-  const auto failed = controller.await<StageDone>(std::chrono::seconds{1});
-  REQUIRE(failed);
-  CHECK_THAT(failed->error, ContainsSubstring("node n7"));
-  CHECK_THAT(failed->error, ContainsSubstring("'inputs/data/big.bin'"));
-  line.detach()->close();
-}
-
 TEST_CASE("a child that falls silent is ended and says where it was") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
-  tasks.run(
-      [](const ChildTasks::Tell& tell) {
-        tell("code/big.bin");
-        ::pause();
-        return std::string();
-      },
-      Milliseconds{300}, [&](Result<std::string> got) { answer = std::move(got); });
-  io.run();
-  REQUIRE(answer);
-  REQUIRE_FALSE(*answer);
-  CHECK_THAT(answer->error().message, ContainsSubstring("last at 'code/big.bin'"));
+  const auto answer = outcome_of(falls_silent, Milliseconds{300});
+  REQUIRE_FALSE(answer);
+  CHECK_THAT(answer.error().message, ContainsSubstring("last at 'code/big.bin'"));
 }
 
 TEST_CASE("a child that goes on telling may take longer than its limit") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
   const auto begin = std::chrono::steady_clock::now();
-  tasks.run(
+  const auto answer = outcome_of(
       [begin](const ChildTasks::Tell& tell) {
         while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{3500}) {
           ::usleep(20'000);
@@ -334,25 +286,11 @@ TEST_CASE("a child that goes on telling may take longer than its limit") {
         }
         return std::string("PA\0.", 4);
       },
-      Milliseconds{2500}, [&](Result<std::string> got) { answer = std::move(got); });
-  io.run();
+      Milliseconds{2500});
   REQUIRE(answer);
-  REQUIRE(*answer);
-  CHECK(**answer == std::string("PA\0.", 4));
+  CHECK(*answer == std::string("PA\0.", 4));
 }
 
 TEST_CASE("a child that is stopped gives an error and no answer") {
-  boost::asio::io_context io;
-  ChildTasks tasks(io);
-  std::optional<Result<std::string>> answer;
-  const auto id = tasks.run(
-      [](const ChildTasks::Tell&) {
-        ::pause();
-        return std::string();
-      },
-      Milliseconds{60000}, [&](Result<std::string> got) { answer = std::move(got); });
-  tasks.stop(id);
-  io.run();
-  REQUIRE(answer);
-  CHECK_FALSE(*answer);
+  CHECK_FALSE(outcome_of(falls_silent, Milliseconds{60000}, true));
 }

@@ -16,6 +16,13 @@ using namespace muster;
 
 namespace {
 
+struct LockFolders {
+  FakeRoot directory;
+  const std::string own = directory.path() + "/own";
+  const std::string shared = directory.path() + "/ports";
+  operator PortDirectories() const { return {own, shared}; }
+};
+
 // A port at which somebody listens; nothing: this machine has no such addresses.
 std::optional<std::pair<Fd, int>> a_taken_port(int family) {
   Fd listener(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -53,8 +60,7 @@ TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
 }
 
 TEST_CASE("a port at which somebody listens is not given, by whichever protocol") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
+  LockFolders locks;
   for (const int family : {AF_INET, AF_INET6}) {
     auto taken = a_taken_port(family);
     if (!taken) continue;
@@ -69,8 +75,7 @@ TEST_CASE("a port at which somebody listens is not given, by whichever protocol"
 }
 
 TEST_CASE("ports are looked for round the range from the first choice, within what there is") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
+  LockFolders locks;
   const auto held = reserve_ports(3, 21870, 21872, 2, locks);
   REQUIRE(held);
   CHECK(held->ports == std::vector<int>{21872, 21870, 21871});
@@ -85,8 +90,7 @@ TEST_CASE("ports are looked for round the range from the first choice, within wh
 }
 
 TEST_CASE("reserved ports are not given again until they are let go") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
+  LockFolders locks;
   auto first = reserve_ports(2, 21990, 21999, 7, locks);
   REQUIRE(first);
   auto second = reserve_ports(2, 21990, 21999, 7, locks);
@@ -100,9 +104,10 @@ TEST_CASE("reserved ports are not given again until they are let go") {
 }
 
 TEST_CASE("a file or folder of another user in the place of the port locks stops nobody") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
-  SECTION("a file") { directory.write("/ports", "x"); }
+  LockFolders locks;
+  SECTION("a file") {
+    locks.directory.write("/ports", "x");
+  }
   SECTION("a folder that only its owner may write to") {
     REQUIRE(::mkdir(locks.shared.c_str(), 0755) == 0);
   }
@@ -120,8 +125,7 @@ TEST_CASE("a file or folder of another user in the place of the port locks stops
 }
 
 TEST_CASE("another user who locks every port keeps nobody from having one") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
+  LockFolders locks;
   auto hoarded = reserve_ports(10, 21990, 21999, 0, locks);
   REQUIRE(hoarded);
   CHECK(hoarded->remark.empty());
@@ -139,8 +143,7 @@ TEST_CASE("another user who locks every port keeps nobody from having one") {
 }
 
 TEST_CASE("ports whose files another user has made are given once all the same") {
-  FakeRoot directory;
-  const PortDirectories locks{directory.path() + "/own", directory.path() + "/ports"};
+  LockFolders locks;
   REQUIRE(reserve_ports(10, 21860, 21869, 0, locks));  // and let go
   for (int port = 21860; port < 21870; ++port) {
     if (give_away(locks.shared + "/" + std::to_string(port))) continue;

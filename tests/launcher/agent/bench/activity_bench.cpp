@@ -9,7 +9,6 @@
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/agent/watch/activity.h"
-#include "launcher/agent/watch/rank_stats.h"
 
 using namespace muster;
 

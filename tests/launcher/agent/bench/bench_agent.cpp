@@ -40,8 +40,7 @@ BenchAgent::BenchAgent(const std::string& root, const std::optional<HealthProfil
     : client_(served(node_, root)) {
   Hello hello{wire_version, node_.controller(), NodeId{node_.name()}, lease, {}};
   hello.health = profile;
-  client_.send(hello);
-  REQUIRE(client_.await<Welcome>());
+  client_.ask<Welcome>(hello);
 }
 
 AgentClient BenchAgent::served(TestNode& node, const std::string& root) {
@@ -54,10 +53,8 @@ void BenchAgent::pass_gate() {
   CheckNode check;
   check.job = JobId{"job"};
   check.with_health = true;
-  client_.send(check);
-  const auto gate = client_.await<CheckDone>();
-  REQUIRE(gate);
-  for (const CheckFailure& failure : gate->failures) {
+  const auto gate = client_.ask<CheckDone>(check);
+  for (const CheckFailure& failure : gate.failures) {
     INFO(failure.check << ": " << failure.message);
     CHECK_FALSE(failure.check.starts_with("gpu."));
     CHECK_FALSE(failure.check.starts_with("ib."));
@@ -65,10 +62,8 @@ void BenchAgent::pass_gate() {
 }
 
 void BenchAgent::start_rank() {
-  client_.send(a_start("exec sleep 3600"));
-  const auto started = client_.await<StartDone>();
-  REQUIRE(started);
-  REQUIRE(started->error.empty());
+  const auto started = client_.ask<StartDone>(a_start("exec sleep 3600"));
+  REQUIRE(started.error.empty());
 }
 
 bool BenchAgent::await_fault(const std::string& check, const std::string& device, Remedy at_least,

@@ -74,8 +74,7 @@ struct MpirunHost {
     host.hello();
     StartRanks start = a_start("true", 1);
     start.mpi = MpiLaunch{{"h1", "h2"}, 1};
-    host.client->send(start);
-    REQUIRE(host.await<StartDone>());
+    host.ask<StartDone>(start);
   }
   int end_of(MpiStart& start) {
     CHECK(host.turn_until(*host.client, [&] { return start.is_over(); }));
@@ -103,13 +102,12 @@ TEST_CASE("mpi-start asks for what mpirun wants on the other node, and ends as t
                               {{0, SIGKILL}, "", 128 + SIGKILL, ""}};
   for (const End& end : ends) {
     MpiStart start(node.socket.c_str(), node.token.c_str(), daemon_words);
-    const auto asked = node.host.await<RemoteStartAsked>();
-    REQUIRE(asked);
-    CHECK(asked->job == JobId{"job"});
-    CHECK(asked->attempt == AttemptId{0});
-    CHECK(asked->host == "h2");
-    CHECK(asked->command == "orted -mca ess \"env\"");
-    node.host.client->send(RemoteStartEnded{asked->ticket, end.status, end.error});
+    const auto asked = node.host.expect<RemoteStartAsked>();
+    CHECK(asked.job == JobId{"job"});
+    CHECK(asked.attempt == AttemptId{0});
+    CHECK(asked.host == "h2");
+    CHECK(asked.command == "orted -mca ess \"env\"");
+    node.host.client->send(RemoteStartEnded{asked.ticket, end.status, end.error});
     CHECK(node.end_of(start) == end.code);
     CHECK(start.errors() == end.errors);
   }
@@ -157,7 +155,7 @@ TEST_CASE("mpi-start outside of a job, or without words, asks nobody") {
     MpiStart start(use.socket, use.token, use.words);
     INFO(use.complaint);
     CHECK(start.code() == 255);
-    CHECK_THAT(start.errors(), ContainsSubstring("muster agent mpi-start: ") &&
-                                   ContainsSubstring(use.complaint));
+    CHECK_THAT(start.errors(),
+               ContainsSubstring("muster agent mpi-start: ") && ContainsSubstring(use.complaint));
   }
 }

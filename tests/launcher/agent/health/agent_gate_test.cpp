@@ -44,8 +44,7 @@ class Gate {
     client_.emplace(node_.connect());
     Hello hello{wire_version, node_.controller(), NodeId{node_.name()}, Milliseconds{60000}, {}};
     hello.health = profile_;
-    client_->send(hello);
-    REQUIRE(client_->await<Welcome>());
+    client_->ask<Welcome>(hello);
   }
   void restart() {
     node_.kill_agent();
@@ -70,6 +69,18 @@ class Gate {
     check.failed_ago = failed_ago;
     client_->send(check);
   }
+  // A measurement for attempt 0 has begun that leaves something behind.
+  void lingers() {
+    is_measured("linger");
+    ask(0);
+    REQUIRE(eventually([&] { return times() == 1; }));
+  }
+  // For a person.
+  void measure(const std::string& id) {
+    MeasureNode request;
+    request.id = id;
+    client_->send(request);
+  }
   void stop(int attempt) {
     StopAttempt stop = a_stop(milliseconds{0});
     stop.attempt = AttemptId{attempt};
@@ -77,10 +88,9 @@ class Gate {
   }
   // The failures of what was measured.
   std::vector<std::string> answer() {
-    const auto done = client_->await<CheckDone>();
-    REQUIRE(done);
+    const auto done = client_->expect<CheckDone>();
     std::vector<std::string> said;
-    for (const CheckFailure& one : done->failures) {
+    for (const CheckFailure& one : done.failures) {
       if (one.check.starts_with("perf.")) said.push_back(one.check + ": " + one.message);
     }
     return said;
@@ -228,9 +238,7 @@ TEST_CASE("a gate that measures goes on over the deadline of the quick checks, u
 
 TEST_CASE("what was killed is gone before the next gate measures") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   gate.stop(0);
   gate.ask(1);
@@ -241,23 +249,18 @@ TEST_CASE("what was killed is gone before the next gate measures") {
 TEST_CASE("a job that comes ends what measures for a person, and is checked when that is gone") {
   Gate gate(with_floor(100));
   gate.is_measured("linger");
-  MeasureNode measure;
-  measure.id = "person";
-  gate.client().send(measure);
+  gate.measure("person");
   REQUIRE(eventually([&] { return gate.times() == 1; }));
   CHECK(gate.asked(false).empty());
   CHECK(gate.history() == "asked\ngone\n");
-  const auto ended = gate.client().await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK(ended->id == "person");
-  CHECK(ended->status.signal == SIGKILL);
+  const auto ended = gate.client().expect<ExecEnded>();
+  CHECK(ended.id == "person");
+  CHECK(ended.status.signal == SIGKILL);
 }
 
 TEST_CASE("a job that comes ends the gate of another, whose gang was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   gate.ask(0, false, {}, "other");
   CHECK(gate.answer().empty());
@@ -269,30 +272,23 @@ TEST_CASE("a job that comes ends the gate of another, whose gang was given back"
 
 TEST_CASE("who measures a node that no job has ends the gate of a gang that was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.is_measured(figure(120));
   MeasureNode measure;
   measure.id = "person";
-  gate.client().send(measure);
-  const auto ended = gate.client().await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK(ended->error.empty());
-  CHECK(ended->status.code == 0);
+  const auto ended = gate.client().ask<ExecEnded>(measure);
+  CHECK(ended.error.empty());
+  CHECK(ended.status.code == 0);
   CHECK(gate.history() == "asked\ngone\nasked\n");
 }
 
 TEST_CASE("what resets an idle node waits for the end of a gate whose gang was given back") {
   Gate gate(with_floor(100));
-  gate.is_measured("linger");
-  gate.ask(0);
-  REQUIRE(eventually([&] { return gate.times() == 1; }));
+  gate.lingers();
   gate.client().send(
       RunRemedy{"r1", RemedyStep::reset, "gpu3", {"/bin/true"}, Milliseconds{20'000}});
-  const auto run = gate.client().await<RemedyRun>(seconds{10});
-  REQUIRE(run);
-  CHECK(run->status.ok());
+  const auto run = gate.client().expect<RemedyRun>(seconds{10});
+  CHECK(run.status.ok());
   CHECK(gate.history() == "asked\ngone\n");
 }
 
@@ -300,16 +296,13 @@ TEST_CASE("who measures waits for what was stopped before, and is told when that
   Gate gate(with_floor(100));
   const auto measure = [&](const char* id, const std::string& text, const std::string& history) {
     gate.is_measured(text);
-    MeasureNode request;
-    request.id = id;
-    gate.client().send(request);
+    gate.measure(id);
     REQUIRE(eventually([&] { return gate.history() == history; }));
   };
   const auto end_of = [&](const char* id) {
-    const auto ended = gate.client().await<ExecEnded>(seconds{10});
-    REQUIRE(ended);
-    CHECK(ended->id == id);
-    return *ended;
+    const auto ended = gate.client().expect<ExecEnded>(seconds{10});
+    CHECK(ended.id == id);
+    return ended;
   };
   measure("1", "linger", "asked\n");
   gate.client().send(ExecStop{"1"});
@@ -317,9 +310,7 @@ TEST_CASE("who measures waits for what was stopped before, and is told when that
   measure("2", "hold", "asked\ngone\nasked\n");
   gate.client().send(ExecStop{"2"});
   end_of("2");
-  MeasureNode third;
-  third.id = "3";
-  gate.client().send(third);
+  gate.measure("3");
   CHECK_THAT(end_of("3").error, ContainsSubstring("of what was measured before does not end"));
   CHECK(gate.history() == "asked\ngone\nasked\n");
   REQUIRE(eventually([&] { return gate.history() == "asked\ngone\nasked\ngone\n"; }));
@@ -339,8 +330,7 @@ TEST_CASE("nothing is measured for an attempt that was stopped while it was chec
 TEST_CASE("beside ranks nothing is measured, which is unknown") {
   Gate gate(with_floor(100, {"perf.cpu"}));
   gate.is_measured(figure(120));
-  gate.client().send(a_start("exec sleep 600"));
-  REQUIRE(gate.client().await<StartDone>());
+  gate.client().ask<StartDone>(a_start("exec sleep 600"));
   gate.ask(7);
   CHECK(gate.answer() == Said{"perf.cpu: is unknown: cpu_gemm_gflops: ranks run there"});
   CHECK(gate.times() == 0);

@@ -108,8 +108,7 @@ TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails th
   }
   SECTION("the next agent still knows, and says it once") {
     node.kill_agent();
-    REQUIRE(node.serve() == 0);
-    AgentClient later = node.greeted();
+    AgentClient later = node.begin();
     const auto again = await_xid(later, "79", seconds{10});
     REQUIRE(again);
     CHECK(again->id == fault->id);
@@ -139,19 +138,15 @@ TEST_CASE("what our own kill leaves in the log says nothing against the node") {
   TestNode node;
   SystemRoot root(node.home() + "/root");
   AgentClient client = node.begin();
-  client.send(a_start("sleep 600"));
-  REQUIRE(client.await<StartDone>());
-  client.send(a_stop(milliseconds{0}));
-  REQUIRE(client.await<AttemptClean>());
+  client.ask<StartDone>(a_start("sleep 600"));
+  client.ask<AttemptClean>(a_stop(milliseconds{0}));
   root.log(43, "pid=1, Ch 00000010");
   root.log(45, "pid=1, Ch 00000010");
   root.log(79, "pid=1, GPU has fallen off the bus.");
   const auto fault = await_xid(client, "79", seconds{20});
   REQUIRE(fault);
-  client.send(a_check());
-  const auto gate = client.await<CheckDone>();
-  REQUIRE(gate);
-  for (const CheckFailure& failure : gate->failures) {
+  const auto gate = client.ask<CheckDone>(a_check());
+  for (const CheckFailure& failure : gate.failures) {
     CHECK_THAT(failure.message, !ContainsSubstring("XID 4"));
   }
 }
@@ -167,10 +162,8 @@ TEST_CASE(
   CheckNode check = a_check();
   check.now_ms =
       to_ms(std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()));
-  client.send(check);
-  const auto gate = client.await<CheckDone>();
-  REQUIRE(gate);
-  CHECK_FALSE(names(*gate, "host.clock"));  // the wait is no skew
+  const auto gate = client.ask<CheckDone>(check);
+  CHECK_FALSE(names(gate, "host.clock"));  // the wait is no skew
   CHECK(std::chrono::steady_clock::now() - begun < seconds{10});
   root.log(79, "pid=1, GPU has fallen off the bus.");
   CHECK(await_xid(client, "79", seconds{20}));

@@ -44,10 +44,9 @@ std::vector<pid_t> probes_of(const TestNode& node) {
 }
 
 std::string refusal(AgentClient& client, const std::string& id) {
-  const auto ended = client.await<ExecEnded>();
-  REQUIRE(ended);
-  CHECK(ended->id == id);
-  return ended->error;
+  const auto ended = client.expect<ExecEnded>();
+  CHECK(ended.id == id);
+  return ended.error;
 }
 
 }  // namespace
@@ -89,15 +88,13 @@ TEST_CASE("one measurement runs at a time, but the benchmarks of one run togethe
   SECTION("a job that comes ends them") {
     CheckNode check;
     check.job = JobId{"job"};
-    client.send(check);
-    REQUIRE(client.await<CheckDone>());
+    client.ask<CheckDone>(check);
     CHECK(probes_of(node).empty());
     CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
     CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
   }
   SECTION("ranks that begin end them, and beside ranks none begins") {
-    client.send(a_start("exec sleep 600"));
-    REQUIRE(client.await<StartDone>());
+    client.ask<StartDone>(a_start("exec sleep 600"));
     CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
     CHECK(client.await<ExecEnded>()->status.signal == SIGKILL);
     CHECK(probes_of(node).empty());

@@ -32,8 +32,7 @@ class Watched {
     client_.emplace(agent_.connect());
     Hello hello{wire_version, agent_.controller(), NodeId{agent_.name()}, Milliseconds{60000}, {}};
     hello.health = profile;
-    client_->send(hello);
-    REQUIRE(client_->await<Welcome>());
+    client_->ask<Welcome>(hello);
     CHECK(refused({}).empty());
   }
 
@@ -48,11 +47,9 @@ class Watched {
     check.with_health = true;
     check.health = health;
     check.skip = health.skip;
-    client_->send(check);
-    const auto gate = client_->await<CheckDone>();
-    REQUIRE(gate);
+    const auto gate = client_->ask<CheckDone>(check);
     std::vector<std::string> checks;
-    for (const CheckFailure& failure : gate->failures) {
+    for (const CheckFailure& failure : gate.failures) {
       const bool is_of_health = failure.check.starts_with("gpu.") || failure.check == "health";
       if (!is_of_health) continue;
       checks.push_back(failure.check);
@@ -64,12 +61,10 @@ class Watched {
   void start(const std::string& command, const JobHealth& health = {}) {
     StartRanks start = a_start(command);
     start.health = health;
-    client_->send(start);
-    const auto started = client_->await<StartDone>();
-    REQUIRE(started);
-    REQUIRE(started->error == "");
+    const auto started = client_->ask<StartDone>(start);
+    REQUIRE(started.error == "");
   }
-  void stop() { client_->send(a_stop(milliseconds{0})); }
+  void stop() { client_->ask<AttemptClean>(a_stop(milliseconds{0})); }
 
   // Of all that has been told, and is told until then; milliseconds{1}: what has come.
   std::optional<NodeFault> fault(const std::string& check, Remedy remedy, milliseconds limit) {
@@ -119,7 +114,6 @@ TEST_CASE("what a job leaves on a GPU is found when its last rank is gone") {
   watched.start("exec sleep 600");
   watched.node().driver_says("gpu2.repair.channel 1");  // asked for at no other time
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.repair_pending", Remedy::reset, seconds{8});
   REQUIRE(fault);
   CHECK(fault->device == "gpu2");
@@ -132,7 +126,6 @@ TEST_CASE("the next gate waits for what the last job's end has begun to ask") {
   watched.start("exec sleep 600");
   watched.node().driver_says("gpu2.repair.channel 1");
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(watched.refused({}) == std::vector<std::string>{"gpu.repair_pending"});
 }
 
@@ -145,7 +138,6 @@ TEST_CASE("a GPU whose memory was repaired is to be reset when its job has ended
   CHECK(noted->device == "gpu6");
   CHECK_FALSE(watched.fault("gpu.xid", Remedy::reset, seconds{2}));
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.xid", Remedy::reset, milliseconds{1});  // told before
   REQUIRE(fault);
   CHECK(fault->device == "gpu6");
@@ -163,7 +155,6 @@ TEST_CASE("what killed a rank is looked for at once, and told before the attempt
   REQUIRE(::system(("touch " + watched.go()).c_str()) == 0);
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   const auto fault = watched.fault("gpu.recovery_action", Remedy::reboot, milliseconds{1});
   CHECK(fault.has_value() == is_looked_for);
   if (fault) {
@@ -180,7 +171,6 @@ TEST_CASE("a suspicion after a failure is confirmed before the attempt's end is 
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   const auto begun = std::chrono::steady_clock::now();
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(std::chrono::steady_clock::now() - begun < seconds{7});
   CHECK(watched.fault("gpu.count", Remedy::reset, milliseconds{1}));
 }
@@ -192,7 +182,6 @@ TEST_CASE("an attempt whose ranks did not fail ends without any wait for checks"
   REQUIRE(watched.client().wait([&] { return watched.client().ended().contains(0); }));
   const auto begun = std::chrono::steady_clock::now();
   watched.stop();
-  REQUIRE(watched.client().await<AttemptClean>());
   CHECK(std::chrono::steady_clock::now() - begun < seconds{2});
 }
 
@@ -238,8 +227,7 @@ TEST_CASE("an agent that is connected is told of another profile, and judges by 
   Watched watched;
   WatchHealth other{gpu_profile()};
   other.health->gpu.count = 16;
-  watched.client().send(other);
-  REQUIRE(watched.client().await<FaultsTold>());
+  watched.client().ask<FaultsTold>(other);
   const auto checks = watched.refused({});
   CHECK(std::ranges::count(checks, "gpu.count") == 1);
 }
@@ -260,13 +248,10 @@ TEST_CASE("a process on a GPU while the node is measured, and just after, is no 
     watched.client().send(probe);
     probe.id = "q";
     probe.token = "token-of-another";
-    watched.client().send(probe);
-    const auto refused = watched.client().await<ExecEnded>();
-    REQUIRE(refused);
-    REQUIRE(refused->id == "q");  // the first one runs
+    const auto refused = watched.client().ask<ExecEnded>(probe);
+    REQUIRE(refused.id == "q");  // the first one runs
     CHECK(watched.refused(another).empty());
-    watched.client().send(ExecStop{"p"});
-    REQUIRE(watched.client().await<ExecEnded>());
+    watched.client().ask<ExecEnded>(ExecStop{"p"});
     CHECK(watched.refused({}).empty());
   }
   SECTION("not measured") {

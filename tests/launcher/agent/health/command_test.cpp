@@ -9,7 +9,7 @@
 #include <csignal>
 #include <thread>
 
-#include "launcher/agent/node/controller_line.h"
+#include "launcher/agent/node/peer.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/health/measure_alone.h"
 

@@ -1,5 +1,4 @@
 // Which processes are an attempt's, how they are ended, and what counts as proof.
-#include "launcher/agent/keeper/stop.h"
 
 #include "launcher/agent/keeper/processes.h"
 #include "tests/catch.h"
@@ -107,10 +106,9 @@ TEST_CASE("all are stopped before the first is killed, so that none forks away")
   stopped.table.processes.at(second).forks_left = 1;
   kill_processes(stopped.table, stopped.table.scan());
   using Sent = FakeProcesses::Sent;
-  CHECK(stopped.table.sent == std::vector<Sent>{{first, SIGSTOP},
-                                                {second, SIGSTOP},
-                                                {first, SIGKILL},
-                                                {second, SIGKILL}});
+  CHECK(
+      stopped.table.sent ==
+      std::vector<Sent>{{first, SIGSTOP}, {second, SIGSTOP}, {first, SIGKILL}, {second, SIGKILL}});
   CHECK(stopped.table.processes.empty());
 }
 

@@ -8,10 +8,12 @@
 
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "launcher/agent/node/process_scan.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
@@ -28,9 +30,6 @@ bool comes_true(Holds holds) {
 
 struct KeptRun {
   KeptRun() {
-    char pattern[] = "/tmp/muster-keeper.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    home = pattern;
     auto opened = open_run_directory(home, "c", NodeId{"n"});
     REQUIRE(opened);
     run.emplace(std::move(*opened));
@@ -45,7 +44,6 @@ struct KeptRun {
       ::kill(*pid, SIGKILL);
       ::waitpid(*pid, nullptr, 0);
     }
-    std::filesystem::remove_all(home);
   }
   std::string path(int number) const { return home + "/pipe" + std::to_string(number); }
   // Of pipes first … last, each with a byte in it.
@@ -62,6 +60,18 @@ struct KeptRun {
     const Fd pipe(::open(path(number).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
     char byte = 0;
     return ::read(pipe.get(), &byte, 1) == 1 && byte == 'x';
+  }
+  // The numbers of the pipes that the process has open.
+  std::set<int> held_by(pid_t process) const {
+    std::set<int> numbers;
+    std::error_code failed;
+    const std::string files = "/proc/" + std::to_string(process) + "/fd";
+    for (const auto& file : std::filesystem::directory_iterator(files, failed)) {
+      const std::string target = std::filesystem::read_symlink(file.path(), failed).string();
+      const std::string start = home + "/pipe";
+      if (target.starts_with(start)) numbers.insert(std::stoi(target.substr(start.size())));
+    }
+    return numbers;
   }
   // Another one than `before`; 0: there is none.
   pid_t standby_of(pid_t of, pid_t before = 0) const {
@@ -89,7 +99,8 @@ struct KeptRun {
     return comes_true([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }) ? status : -1;
   }
 
-  std::string home;
+  FakeRoot folder;
+  const std::string home = std::filesystem::canonical(folder.path());
   std::optional<RunDirectory> run;
   std::optional<Lease> lease;
   std::optional<ForkedKeeper> keeper;
@@ -232,4 +243,19 @@ TEST_CASE("a standby that is killed or stopped is replaced") {
   REQUIRE(::kill(keeper, SIGKILL) == 0);
   REQUIRE(one.standby_of(second) > 0);
   for (int i = 1; i <= 3; ++i) CHECK(one.is_held(i));
+}
+
+TEST_CASE("a keeper lets go of pipes whose names are gone, and of nothing else") {
+  KeptRun one;
+  const auto first = one.pipes(1, 2);
+  const auto third = one.pipes(3, 3);
+  REQUIRE(one.keeper->ensure(numbers_of(first)));
+  const pid_t pid = one.keeper->pid().value();
+  one.keeper->hold(numbers_of(third));
+  CHECK(comes_true([&] { return one.held_by(pid) == std::set{1, 2, 3}; }));
+  std::filesystem::remove(one.path(1));
+  std::filesystem::remove(one.path(3));
+  const auto fourth = one.pipes(4, 4);
+  one.keeper->hold(numbers_of(fourth));
+  CHECK(comes_true([&] { return one.held_by(pid) == std::set{2, 4}; }));
 }

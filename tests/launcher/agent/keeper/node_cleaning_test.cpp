@@ -13,11 +13,13 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 
-#include "launcher/agent/keeper/job_folders.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 namespace muster {
 
@@ -26,13 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CleanedHome {
-  CleanedHome() {
-    char pattern[] = "/tmp/muster-node-home.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    path = pattern;
-  }
-  ~CleanedHome() { fs::remove_all(path); }
-
   std::string file(const std::string& name, int days_old, const std::string& text = "text") const {
     const fs::path whole = path / name;
     fs::create_directories(whole.parent_path());
@@ -50,7 +45,37 @@ struct CleanedHome {
     return clean_node_home({path, path / "run/me/n1", path / "bin/muster-own"}, keep, now, dry_run);
   }
 
-  fs::path path;
+  FakeRoot folder;
+  const fs::path path = folder.path();
+};
+
+void make_old(const std::string& path) {
+  const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
+  ::utimensat(AT_FDCWD, path.c_str(), times, 0);
+}
+
+// bin/muster-running, which nobody has touched for years, and a process that it is.
+class RunningBuild {
+ public:
+  explicit RunningBuild(const CleanedHome& home) {
+    const std::string file = home.file("bin/muster-running", 9);
+    fs::copy_file("/bin/sleep", file, fs::copy_options::overwrite_existing);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::execl(file.c_str(), "sleep", "1000", nullptr);
+      ::_exit(1);
+    }
+    while (fs::read_symlink("/proc/" + std::to_string(child_) + "/exe") != file) ::usleep(1000);
+    make_old(file);
+  }
+  ~RunningBuild() {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+  RunningBuild(const RunningBuild&) = delete;
+
+ private:
+  pid_t child_ = 0;
 };
 
 RunDirectory run_of(const CleanedHome& home) {
@@ -69,22 +94,11 @@ TEST_CASE("builds of muster that nobody has used for days are removed, but none 
   home.file("bin/muster-old", 9);
   home.file("bin/muster-lately", 2);
   home.file("bin/notes", 9);
-  const std::string running = home.file("bin/muster-running", 9);
-  fs::copy_file("/bin/sleep", running, fs::copy_options::overwrite_existing);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl(running.c_str(), "sleep", "1000", nullptr);
-    ::_exit(1);
-  }
-  while (fs::read_symlink("/proc/" + std::to_string(child) + "/exe") != running) ::usleep(1000);
-  const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-  ::utimensat(AT_FDCWD, running.c_str(), times, 0);
+  const RunningBuild running(home);
 
   CHECK(home.clean(true).size() == 1);
   CHECK(home.has("bin/muster-old"));
   const auto removed = home.clean();
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
   REQUIRE(removed.size() == 1);
   CHECK(removed[0].count == 1);
   CHECK_FALSE(home.has("bin/muster-old"));
@@ -95,23 +109,13 @@ TEST_CASE("builds of muster that nobody has used for days are removed, but none 
 
 TEST_CASE("a build that runs is kept by whatever name the home is reached") {
   CleanedHome home;
-  const std::string running = home.file("bin/muster-running", 9);
-  fs::copy_file("/bin/sleep", running, fs::copy_options::overwrite_existing);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::execl(running.c_str(), "sleep", "1000", nullptr);
-    ::_exit(1);
-  }
-  while (fs::read_symlink("/proc/" + std::to_string(child) + "/exe") != running) ::usleep(1000);
-  const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-  ::utimensat(AT_FDCWD, running.c_str(), times, 0);
+  std::optional<RunningBuild> running(home);
   const fs::path other_name = home.path.string() + ".link";
   fs::create_directory_symlink(home.path, other_name);
   const Time now = from_ms(::time(nullptr) * 1000LL);
   const NodeHome node{other_name, other_name / "run/me/n1", ""};
   CHECK(clean_node_home(node, usual_retention, now, false).empty());
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  running.reset();
   CHECK(home.has("bin/muster-running"));
   CHECK(clean_node_home(node, usual_retention, now, false).size() == 1);
   fs::remove(other_name);
@@ -199,8 +203,7 @@ TEST_CASE("of many folders a greeting names first what holds more than outputs, 
   for (const std::string name : {"a-new", "b-old"}) home.file(below(name) + "/outputs/model", 0);
   home.file(below("c-code") + "/code-0/main.py", 0);
   home.file(below("d-saved") + "/ckpt/s1/manifest", 0);
-  const timespec times[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-  ::utimensat(AT_FDCWD, layout_of(run, {JobId{"b-old"}, AttemptId{0}}).job.c_str(), times, 0);
+  make_old(layout_of(run, {JobId{"b-old"}, AttemptId{0}}).job);
   CHECK(jobs_with_folders(run) == std::vector<JobId>{{"c-code"}, {"b-old"}, {"a-new"}});
 }
 

@@ -15,9 +15,9 @@
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/agent/watch/rank_inspect.h"
-#include "launcher/agent/watch/rank_stats.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
@@ -299,9 +299,8 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
       {SYS_ppoll, "ppoll"},
       {SYS_rt_sigsuspend, std::to_string(SYS_rt_sigsuspend)}};
   std::vector<std::unique_ptr<Calling>> callers;
-  std::vector<RankProcesses> ranks{{RankId{0}, {stopped.pid}},
-                                   {RankId{1}, {sleeper.pid, child}},
-                                   {RankId{2}, {}}};
+  std::vector<RankProcesses> ranks{
+      {RankId{0}, {stopped.pid}}, {RankId{1}, {sleeper.pid, child}}, {RankId{2}, {}}};
   for (const Call& call : calls) {
     callers.push_back(std::make_unique<Calling>(call.number));
     REQUIRE(is_in_state(callers.back()->pid, 'S'));
@@ -327,4 +326,22 @@ TEST_CASE("a closer look tells state, place and use of each process, stopped one
     if (has_stack) CHECK(lines[1].starts_with(place));
     if (has_stack) CHECK_FALSE(lines[1].ends_with(": "));
   }
+}
+
+// Of Linux 6.1, shortened.
+TEST_CASE("a node's network is all that its interfaces and InfiniBand ports received and sent") {
+  FakeRoot root;
+  CHECK(network_bytes(root.path()) == 0);
+  root.write("/proc/net/dev",
+             "Inter-|   Receive                                          |  Transmit\n"
+             " face |bytes packets errs drop fifo frame compressed multicast|bytes packets\n"
+             "    lo:    1000       2    0    0    0     0     0         0     1000       2\n"
+             "  eth0: 3000000    1200    0    0    0     0     0         7   500000     800\n");
+  CHECK(network_bytes(root.path()) == 3'502'000);
+  const std::string devices = "/sys/class/infiniband/";
+  root.write(devices + "mlx5_0/ports/1/counters/port_xmit_data", "100\n");
+  root.write(devices + "mlx5_0/ports/1/counters/port_rcv_data", "20\n");
+  root.write(devices + "mlx5_1/ports/2/counters/port_rcv_data", "5\n");
+  root.write(devices + ".old/ports/1/counters/port_rcv_data", "9\n");
+  CHECK(network_bytes(root.path()) == 3'502'000 + 4 * 125);
 }

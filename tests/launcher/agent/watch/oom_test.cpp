@@ -2,12 +2,10 @@
 // (version 1) and of the kernel's cgroup-v2 documentation.
 #include "launcher/agent/watch/oom.h"
 
-#include <stdlib.h>
-
-#include <filesystem>
 #include <fstream>
 
 #include "tests/catch.h"
+#include "tests/health/fake_host.h"
 
 using namespace muster;
 
@@ -15,31 +13,23 @@ namespace {
 
 // The files that a watch looks at, below a directory of its own.
 struct Kernel {
-  Kernel() {
-    char pattern[] = "/tmp/muster-oom.XXXXXX";
-    REQUIRE(::mkdtemp(pattern) != nullptr);
-    path = pattern;
-    std::filesystem::create_directories(path + "/cgroup/memory/job");
-  }
-  ~Kernel() { std::filesystem::remove_all(path); }
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path + "/" + name) << text;
+    root.write("/" + name, text);
   }
   void log(const std::string& text) const {
-    std::ofstream(path + "/kmsg", std::ios::app) << text;
+    std::ofstream(root.below("/kmsg"), std::ios::app) << text;
   }
   OomWatch watch() const {
-    return OomWatch({path + "/cgroup", path + "/self", path + "/kmsg"});
+    return OomWatch({root.path() + "/cgroup", root.path() + "/self", root.path() + "/kmsg"});
   }
-  std::string path;
+  FakeRoot root;
 };
 
 const std::string kill_line =
     "3,44749,17446785985,-;Memory cgroup out of memory: Killed process 27020 (python3) "
     "total-vm:211880kB, anon-rss:29056kB, file-rss:6640kB, shmem-rss:0kB, UID:0 pgtables:124kB "
     "oom_score_adj:0\n";
-const std::string control =
-    "oom_kill_disable 0\nunder_oom 0\noom_kill ";
+const std::string control = "oom_kill_disable 0\nunder_oom 0\noom_kill ";
 
 }  // namespace
 
@@ -69,8 +59,8 @@ TEST_CASE("both versions of cgroups count kills") {
 
 TEST_CASE("the counters of both versions are looked for where the process is, then at the root") {
   CHECK(counter_paths("5:devices:/\n4:cpu,memory:/job\n0::/\n", "/c") ==
-        std::vector<std::string>{"/c/memory/job/memory.oom_control",
-                                 "/c/memory/memory.oom_control", "/c/memory.events"});
+        std::vector<std::string>{"/c/memory/job/memory.oom_control", "/c/memory/memory.oom_control",
+                                 "/c/memory.events"});
   CHECK(counter_paths("0::/user.slice/a\n", "/c") ==
         std::vector<std::string>{"/c/user.slice/a/memory.events", "/c/memory.events"});
   CHECK(counter_paths("nonsense\n", "/c").empty());

@@ -1,0 +1,223 @@
+// What mpirun calls: `muster agent mpi-start` in place of ssh, and `muster agent mpi-rank` for each
+// rank.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "health/checks/host/facts.h"
+#include "launcher/agent/attempt/exit_log.h"
+#include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/node/run_directory.h"
+#include "launcher/agent/node/spawn.h"
+#include "launcher/os/child.h"
+#include "launcher/wire/message_codec.h"
+
+namespace muster {
+
+namespace {
+
+// ---- mpi-start: asks the agent of this node, which asks the controller, which asks the agent of
+// the other node, and ends as the remote command ended
+
+// What ssh itself returns when it cannot reach the host: mpirun knows it.
+constexpr int no_connection = 255;
+
+struct RemoteWords {
+  std::string host;
+  std::string command;
+};
+
+// rsh-style options come first; those with a value that mpirun may pass on are skipped with it.
+RemoteWords split_words(const std::vector<std::string>& words) {
+  std::size_t at = 0;
+  while (at < words.size() && words[at].starts_with("-")) {
+    const bool has_value = words[at] == "-l" || words[at] == "-p" || words[at] == "-o";
+    at += has_value ? 2 : 1;
+  }
+  RemoteWords remote;
+  if (at < words.size()) remote.host = words[at++];
+  for (; at < words.size(); ++at) remote.command += (remote.command.empty() ? "" : " ") + words[at];
+  return remote;
+}
+
+int fail_start(const std::string& message) {
+  std::fprintf(stderr, "muster agent mpi-start: %s\n", message.c_str());
+  return no_connection;
+}
+
+int await_end(int fd) {
+  FrameReader reader;
+  std::byte buffer[4096];
+  for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
+    reader.feed(std::span(buffer, static_cast<std::size_t>(got)));
+    auto frame = reader.next();
+    if (!frame) return fail_start(frame.error().message);
+    if (!*frame) continue;
+    auto received = decode_to_agent(std::move(**frame));
+    if (!received) return fail_start(received.error().message);
+    const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
+    if (ended == nullptr) continue;
+    if (!ended->error.empty()) fail_start(ended->error);
+    return ended->status.signal != 0 ? 128 + ended->status.signal : ended->status.code;
+  }
+  return fail_start("the agent of this node is gone");
+}
+
+}  // namespace
+
+int agent_mpi_start(const std::vector<std::string>& words) {
+  const RemoteWords remote = split_words(words);
+  const char* socket = std::getenv(socket_name);
+  const char* token = std::getenv(token_name);
+  if (socket == nullptr || token == nullptr) {
+    return fail_start("only a job of muster can use this: MUSTER_AGENT_SOCKET is not set");
+  }
+  if (remote.host.empty() || remote.command.empty())
+    return fail_start("HOST and a command are needed");
+  const std::string mark = token;
+  const std::size_t attempt_dot = mark.rfind('.');
+  const std::size_t job_dot =
+      attempt_dot == std::string::npos ? attempt_dot : mark.rfind('.', attempt_dot - 1);
+  if (job_dot == std::string::npos) return fail_start("MUSTER_TOKEN is not one of muster's");
+  const auto stream = connect_to_agent(socket);
+  if (!stream) return fail_start(stream.error().message);
+  RemoteStartAsked asked;
+  asked.ticket = std::to_string(::getpid());
+  asked.job.value = mark.substr(job_dot + 1, attempt_dot - job_dot - 1);
+  asked.attempt.value = std::atoll(mark.c_str() + attempt_dot + 1);
+  asked.host = remote.host;
+  asked.command = remote.command;
+  ::signal(SIGPIPE, SIG_IGN);
+  if (!write_all(stream->get(), encode(FromAgent{asked})))
+    return fail_start("the agent disconnected");
+  return await_end(stream->get());
+}
+
+// ---- mpi-rank: output goes to the rank's pipe, so that it is kept as for any other rank; how it
+// ended goes to the attempt's exit log
+
+namespace {
+
+constexpr int not_startable = 127;
+
+// How exactly the end of a rank is known; each look costs a core some microseconds.
+constexpr timespec end_look_interval{0, 100'000'000};
+
+int fail_rank(const std::string& message) {
+  std::fprintf(stderr, "muster agent mpi-rank: %s\n", message.c_str());
+  return not_startable;
+}
+
+bool is_of_mpi(const std::string& name) {
+  for (const char* prefix : {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "PRTE_"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+// What mpirun says about MPI wins over what is set for every rank.
+void merge_mpi_variables(Environment& environment) {
+  for (const auto& [name, value] : own_environment()) {
+    if (is_of_mpi(name)) environment[name] = value;
+  }
+}
+
+[[noreturn]] void become_rank(MpiRankFile& rank, pid_t wrapper, RankId id) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != wrapper) ::_exit(not_startable);
+  append_exit_log(rank.exit_log_path, RankStart{id, ::getpid()});
+  reset_signals();
+  std::vector<std::string> variables = entries_of(rank.environment);
+  const std::vector<char*> argv = exec_words(rank.argv);
+  ::execve(argv[0], argv.data(), exec_words(variables).data());
+  std::perror(argv[0]);
+  ::_exit(not_startable);
+}
+
+Status redirect(const MpiRankFile& rank) {
+  const Fd output(::open(rank.output_path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!output) return Error{"could not open " + rank.output_path};
+  if (::chdir(rank.directory.c_str()) != 0) return Error{"could not enter " + rank.directory};
+  ::dup2(output.get(), 1);
+  ::dup2(output.get(), 2);
+  return Done{};
+}
+
+struct End {
+  int wait_status = 0;
+  RawTime earliest{0};
+};
+
+// SIGCHLD is blocked: it ends the pause.
+End wait_for(pid_t child) {
+  sigset_t child_ended;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  End end{0, raw_time()};
+  while (true) {
+    const RawTime now = raw_time();
+    const pid_t found = ::waitpid(child, &end.wait_status, WNOHANG);
+    if (found == child || (found < 0 && errno != EINTR)) return end;
+    end.earliest = now;
+    ::sigtimedwait(&child_ended, nullptr, &end_look_interval);
+  }
+}
+
+void block_child_signal() {
+  sigset_t child_ended;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
+}
+
+// The wrapper ends like the rank: mpirun reports what it sees.
+int end_like(int wait_status) {
+  const ExitStatus status = exit_status_of(wait_status);
+  if (status.signal == 0) return status.code;
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  reset_signals();
+  ::raise(status.signal);
+  return 128 + status.signal;
+}
+
+}  // namespace
+
+int agent_mpi_rank() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const char* number = std::getenv("OMPI_COMM_WORLD_RANK");
+  const char* directory = std::getenv(attempt_directory_name);
+  if (number == nullptr || directory == nullptr) return fail_rank("only mpirun can use this");
+  const RankId id{std::atoll(number)};
+  auto rank = read_mpi_rank_file(mpi_rank_file_path(directory, id));
+  if (!rank) return fail_rank("rank " + std::string(number) + " does not belong on this node");
+  merge_mpi_variables(rank->environment);
+  if (Status redirected = redirect(*rank); !redirected)
+    return fail_rank(redirected.error().message);
+  // mpirun signals the whole group: the rank has got it too and decides when both end.
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    ::signal(signal, SIG_IGN);
+  }
+  block_child_signal();
+  const pid_t wrapper = ::getpid();
+  const pid_t child = ::fork();
+  if (child < 0) return fail_rank("could not start a process");
+  if (child == 0) become_rank(*rank, wrapper, id);
+  const End end = wait_for(child);
+  RankExit exit{id, exit_status_of(end.wait_status), raw_time(), end.earliest};
+  exit.boot = read_boot_id();
+  append_exit_log(rank->exit_log_path, exit);
+  return end_like(end.wait_status);
+}
+
+}  // namespace muster
