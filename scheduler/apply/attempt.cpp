@@ -23,8 +23,8 @@ std::vector<int> dealt_processes(const Attempt& attempt) {
 // It sends what its ranks wrote, or is asked for it once more.
 AttemptNode* asked_again(Attempt& attempt, const NodeId& id) {
   AttemptNode* node = find_node(attempt, id);
-  const bool is_over = node && (phase_of<Collecting>(attempt) || node->leaves);
-  return is_over && node->collected && !node->collected->error.empty() ? node : nullptr;
+  const bool is_over = node && (phase_of<Collecting>(attempt) || node->departure);
+  return is_over && collection_failure(*node) ? node : nullptr;
 }
 
 }  // namespace
@@ -33,8 +33,7 @@ void remember_agent(const State& state, AttemptNode& node) {
   const Node* known = find_node(state, node.id);
   const LinkUp* agent = known ? last_agent(*known) : nullptr;
   if (!agent) return;
-  node.agent_id = agent->agent_id;
-  node.boot_id = agent->boot_id;
+  node.agent = StartAgent{.id = agent->agent_id, .boot_id = agent->boot_id};
 }
 
 void deal_ranks(Attempt& attempt, const Distribution& distribution) {
@@ -48,7 +47,7 @@ void deal_ranks(Attempt& attempt, const Distribution& distribution) {
 void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !phase_of<Gathering>(*attempt)) return;
-  const auto goes = [](const AttemptNode& node) { return node.leaves.has_value(); };
+  const auto goes = [](const AttemptNode& node) { return node.departure.has_value(); };
   if (std::any_of(attempt->nodes.begin(), attempt->nodes.end(), goes)) return;
   attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
@@ -109,9 +108,9 @@ void apply_one(State& state, Time at, const StopBegun& record) {
 void apply_one(State& state, Time at, const NodeFenced& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !(phase_of<Stopping>(*attempt) || node->leaves)) return;
-  node->fenced = record;
-  if (node->leaves) node->collection_seen = at;  // its time to deliver begins
+  if (!node || !(phase_of<Stopping>(*attempt) || node->departure)) return;
+  node->fenced = record.proof;
+  if (node->departure) see_outputs(*node, at);  // its time to deliver begins
 }
 
 void apply_one(State& state, Time at, const CollectionBegun& record) {
@@ -120,8 +119,7 @@ void apply_one(State& state, Time at, const CollectionBegun& record) {
   if (record.again_from) {
     AttemptNode* node = asked_again(*attempt, *record.again_from);
     if (!node) return;
-    node->collected.reset();
-    node->collection_seen = at;
+    node->collection.state = NotCollected{at};
   } else if (const auto* stopping = phase_of<Stopping>(*attempt)) {
     attempt->phase = Collecting{StopBegun{stopping->why}, at};
   }

@@ -109,7 +109,7 @@ std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
 std::int64_t latest_coming(const Attempt& attempt) {
   std::int64_t latest = 0;
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.member) latest = std::max(latest, node.member_since);
+    if (node.membership.is_member) latest = std::max(latest, node.membership.since);
   }
   return latest;
 }
@@ -118,7 +118,7 @@ std::int64_t latest_coming(const Attempt& attempt) {
 // whoever has left since: it is given a moment to end too.
 bool came_too_late(const Attempt& attempt, const Rank& rank) {
   const AttemptNode& node = node_of(attempt, rank);
-  return node.taken_late && is_unfinished(rank) && node.member_since == latest_coming(attempt);
+  return node.join && is_unfinished(rank) && node.membership.since == latest_coming(attempt);
 }
 
 // Every rank that takes part ended with 0.

@@ -81,7 +81,7 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt,
                       "the agent of " + node.id.value + " stopped its ranks by itself", node.id);
     }
     if (!std::holds_alternative<RankGone>(rank.state)) continue;
-    const char* what = node.boot_changed ? " rebooted" : " lost its ranks: its agent restarted";
+    const char* what = has_rebooted(node) ? " rebooted" : " lost its ranks: its agent restarted";
     return stop_for(job, attempt, StopReason::node_lost, node.id.value + what, node.id);
   }
   return std::nullopt;

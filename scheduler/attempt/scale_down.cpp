@@ -36,7 +36,8 @@ std::optional<StopBegun> start_failed(Turn& turn, const Job& job, const Attempt&
                     node.id.value + " did not start its ranks: " + node.started->error, node.id);
   }
   const auto* starting = phase_of<Starting>(attempt);
-  const Time since = node.join_begun.value_or(starting ? starting->since : node.joined_at);
+  const Time launched_at = starting ? starting->since : node.joined_at;
+  const Time since = node.join ? node.join->begun.value_or(launched_at) : launched_at;
   if (!turn.moment.reached(since + start_limit)) return std::nullopt;
   return stop_for(job, attempt, StopReason::start_failed,
                   node.id.value + " did not start its ranks within " + duration_text(start_limit),
@@ -45,9 +46,9 @@ std::optional<StopBegun> start_failed(Turn& turn, const Job& job, const Attempt&
 
 std::optional<StopBegun> cannot_be_told(const Job& job, const Attempt& attempt,
                                         const AttemptNode& node) {
-  if (node.members_error.empty()) return std::nullopt;
+  if (node.membership.error.empty()) return std::nullopt;
   return stop_for(job, attempt, StopReason::node_lost,
-                  node.id.value + " did not get the list of workers: " + node.members_error,
+                  node.id.value + " did not get the list of workers: " + node.membership.error,
                   node.id);
 }
 
@@ -93,7 +94,7 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
   std::vector<NodeLeaves> leaves;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const AttemptNode& node = attempt.nodes[i];
-    if (!node.is_active() || node.member || is_joiner(node)) continue;
+    if (!is_active(node) || node.membership.is_member || is_joiner(node)) continue;
     const auto found = case_of(turn, job, attempt, i);
     leaves.push_back(found ? leaves_of(found->why)
                            : leaves_for(job, attempt, node.id, StopReason::node_lost,
@@ -115,13 +116,13 @@ bool only_followed(const Attempt& attempt, const AttemptNode& node) {
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
                           const AttemptNode& node) {
   if (only_followed(attempt, node)) return;
-  const NodeLeaves& leaves = *node.leaves;
+  const NodeLeaves& leaves = node.departure->why;
   StopBegun why{leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, node.id};
   remember_failure(turn, job, attempt, cause_on_node(job, attempt, why));
 }
 
 void release(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
-  if (attempt.launched && node.may_have_started()) remember_what_failed(turn, job, attempt, node);
+  if (may_have_started(attempt, node)) remember_what_failed(turn, job, attempt, node);
   turn.decide(NodeReleased{job.id, attempt.id, node.id, left_behind_text(turn, node)});
 }
 
@@ -136,7 +137,7 @@ std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& at
   if (!attempt.has_members()) return {};
   std::vector<Case> cases;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (!attempt.nodes[i].member) continue;
+    if (!attempt.nodes[i].membership.is_member) continue;
     if (auto found = case_of(turn, job, attempt, i)) cases.push_back(std::move(*found));
   }
   const auto stops = [&](const Case& one) { return stops_all(job, attempt, one.why); };
@@ -169,7 +170,7 @@ bool let_go(Turn& turn, const Job& job, const Attempt& attempt) {
 std::optional<StopBegun> unspared(Turn& turn, const Job& job, const Attempt& attempt) {
   if (!attempt.has_members()) return std::nullopt;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (!attempt.nodes[i].member) continue;
+    if (!attempt.nodes[i].membership.is_member) continue;
     if (auto why = trouble(turn, job, attempt, i)) return why;
   }
   return std::nullopt;
@@ -184,10 +185,10 @@ std::optional<NodeLeaves> started_trouble(Turn& turn, const Job& job, const Atte
 bool see_off(Turn& turn, const Job& job, const Attempt& attempt) {
   bool any = false;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.leaves || node.released) continue;
+    if (is_active(node) || is_released(node)) continue;
     any = true;
-    const bool may_run = attempt.launched && node.may_have_started();
-    if (may_run && !node.is_quiet())
+    const bool may_run = may_have_started(attempt, node);
+    if (may_run && !is_quiet(node))
       fence(turn, job, attempt, node);
     else if (!may_run || !awaits_outputs(turn, job, attempt, node))
       release(turn, job, attempt, node);

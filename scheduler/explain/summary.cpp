@@ -133,7 +133,7 @@ class Summarizer {
     attempt->members_epoch = active->members.epoch;
     attempt->members.clear();
     for (const AttemptNode& node : active->nodes) {
-      if (node.member) attempt->members.push_back(node.id);
+      if (node.membership.is_member) attempt->members.push_back(node.id);
     }
     if (active->last_step) summary_.last_step = active->last_step;
     if (!summary_.started) summary_.started = active->running_since;

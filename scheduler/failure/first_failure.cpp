@@ -121,8 +121,8 @@ Timeline candidates_of(const Timeline& all) {
 // A node that never answered again, or came back empty, while its ranks had not ended.
 bool is_lost(const Attempt& attempt, std::size_t index) {
   const AttemptNode& node = attempt.nodes[index];
-  const bool gone = node.fenced && node.fenced->proof != FenceProof::never_started &&
-                    !node.is_unproven() && !node.unkillable_since;
+  const bool gone = node.fenced && *node.fenced != FenceProof::never_started &&
+                    !is_unproven(node) && !unkillable_since(node);
   const auto here = ranks_on(attempt, index);
   return gone && std::any_of(here.begin(), here.end(), [](const Rank& rank) {
            return !std::holds_alternative<RankDone>(rank.state);
@@ -130,16 +130,17 @@ bool is_lost(const Attempt& attempt, std::size_t index) {
 }
 
 std::string loss_text(const AttemptNode& node) {
-  if (node.boot_changed) return "rebooted";
-  if (node.agent_changed) return "lost its ranks: its agent restarted";
-  return "was lost";
+  if (has_rebooted(node)) return "rebooted";
+  return has_changed_agent(node) ? "lost its ranks: its agent restarted" : "was lost";
 }
 
 Failure loss_of(const AttemptNode& node) {
   Failure failure;
   failure.node = node.id;
-  failure.when = node.silent_since;
-  if (node.link_lost_at) failure.at_ms = to_ms(*node.link_lost_at);
+  if (node.agent && node.agent->lost) {
+    failure.when = node.agent->lost->silent_since;
+    failure.at_ms = to_ms(node.agent->lost->at);
+  }
   failure.how = loss_text(node);
   failure.judgement.standing = Standing::proven;
   return failure;

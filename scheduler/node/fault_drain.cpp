@@ -89,7 +89,7 @@ const char* remedy_text(Remedy remedy) {
 // A node that has left explains nothing of what comes later; one that came again is another.
 bool stops(const Attempt& attempt, const NodeFaulted& one) {
   const AttemptNode* node = find_node(attempt, one.node);
-  return one.fault.stops_job && node && !node->leaves && !node->released;
+  return one.fault.stops_job && node && is_active(*node);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace {
 bool was_left_alone(const Attempt& attempt, const NodeId& id) {
   const AttemptNode* node = find_node(attempt, id);
   std::optional<Time> told_at = attempt.stopped_at;
-  if (node && node->leaves) told_at = node->left_at;
+  if (node && node->departure) told_at = node->departure->at;
   const auto by_itself = [&](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done && done->exit.asked_to_stop && told_at && from_ms(done->exit.at_ms) < *told_at;

@@ -121,7 +121,7 @@ void replace(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& un
 bool release_gone(Turn& turn, const Job& job, const Attempt& attempt) {
   bool any = false;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.leaves) continue;
+    if (!node.departure) continue;
     turn.decide(NodeReleased{job.id, attempt.id, node.id, ""});
     any = true;
   }

@@ -27,7 +27,7 @@ NodeRange node_range(const JobSpec& spec) {
 }
 
 bool takes_part(const Attempt& attempt, const AttemptNode& node) {
-  return attempt.has_members() ? node.member : node.is_active();
+  return attempt.has_members() ? node.membership.is_member : is_active(node);
 }
 
 bool takes_part(const Attempt& attempt, const Rank& rank) {
@@ -35,19 +35,18 @@ bool takes_part(const Attempt& attempt, const Rank& rank) {
 }
 
 bool is_joiner(const AttemptNode& node) {
-  return node.taken_late && node.is_active() && !node.member && node.member_since == 0;
+  return node.join && is_active(node) && node.membership.since == 0;
 }
 
 std::size_t active_nodes(const Attempt& attempt) {
   return static_cast<std::size_t>(
-      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
-                    [](const AttemptNode& node) { return node.is_active(); }));
+      std::count_if(attempt.nodes.begin(), attempt.nodes.end(), is_active));
 }
 
 std::size_t member_nodes(const Attempt& attempt) {
   return static_cast<std::size_t>(
       std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
-                    [](const AttemptNode& node) { return node.member; }));
+                    [](const AttemptNode& node) { return node.membership.is_member; }));
 }
 
 bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {

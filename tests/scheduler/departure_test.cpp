@@ -28,10 +28,10 @@ TEST_CASE("a rank that fails takes its node out, and the others go on") {
   CHECK(bench.is_in<Running>());
   CHECK(bench.epoch() == 2);
   CHECK(bench.members() == std::vector<int>{0, 1, 4, 5});
-  REQUIRE(bench.held(2)->leaves);
-  CHECK(bench.held(2)->leaves->reason == StopReason::rank_failed);
-  CHECK_THAT(bench.held(2)->leaves->sentence, ContainsSubstring("rank 3 on h02 was killed"));
-  CHECK(bench.held(2)->leaves->grace == Seconds{30});
+  REQUIRE(bench.held(2)->departure);
+  CHECK(bench.held(2)->departure->why.reason == StopReason::rank_failed);
+  CHECK_THAT(bench.held(2)->departure->why.sentence, ContainsSubstring("rank 3 on h02 was killed"));
+  CHECK(bench.held(2)->departure->why.grace == Seconds{30});
   for (const int node : {1, 2, 3}) CHECK(bench.owes<MembersWork>(node));
   bench.obey_once(2);
   const auto work = pending_work(bench.state, NodeId{"h02"});
@@ -72,8 +72,8 @@ TEST_CASE("a node that is told to leave is done without, and has what time is le
   ElasticBench bench(two_to_four(), 3);
   bench.notice(1, Seconds{10});
   CHECK(bench.members() == std::vector<int>{1, 2});
-  CHECK(bench.held(1)->leaves->reason == StopReason::preempted);
-  CHECK(bench.held(1)->leaves->grace == Seconds{8});
+  CHECK(bench.held(1)->departure->why.reason == StopReason::preempted);
+  CHECK(bench.held(1)->departure->why.grace == Seconds{8});
   CHECK(bench.is_in<Running>());
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a drained node is left when its owner moves it, not before") {
   CHECK(bench.epoch() == 1);
   bench.pass(Seconds{1});
   CHECK(bench.member_nodes() == std::vector<std::string>{"h01", "h02"});
-  CHECK(bench.held(3)->leaves->reason == StopReason::drained);
+  CHECK(bench.held(3)->departure->why.reason == StopReason::drained);
 }
 
 TEST_CASE("a node whose agent started anew is left at once, and comes back with other ranks") {
@@ -94,8 +94,8 @@ TEST_CASE("a node whose agent started anew is left at once, and comes back with 
   const int boot = GENERATE(1, 2);
   bench.link(2, 2, boot);
   CHECK(bench.members() == std::vector<int>{0, 2});
-  CHECK(bench.held(2)->leaves->reason == StopReason::node_lost);
-  CHECK_THAT(bench.held(2)->leaves->sentence,
+  CHECK(bench.held(2)->departure->why.reason == StopReason::node_lost);
+  CHECK_THAT(bench.held(2)->departure->why.sentence,
              ContainsSubstring(boot == 1 ? "its agent restarted" : "rebooted"));
   CHECK(bench.held(2)->fenced);
   CHECK(bench.owes<CollectWork>(2));
@@ -148,13 +148,13 @@ TEST_CASE("a node out of reach is left when the run stands still for ten seconds
   CHECK(bench.epoch() == 1);
   bench.pass(Milliseconds{1});
   CHECK(bench.members() == std::vector<int>{0, 1});
-  CHECK(bench.held(3)->leaves->reason == StopReason::node_lost);
+  CHECK(bench.held(3)->departure->why.reason == StopReason::node_lost);
   bench.obey();
   CHECK(bench.owns(3));  // its ranks may run until its lease is over
   CHECK_FALSE(bench.held(3)->fenced);
   bench.pass(Seconds{50});
   REQUIRE(bench.held(3)->fenced);
-  CHECK(bench.held(3)->fenced->proof == FenceProof::lease_expired);
+  CHECK(bench.held(3)->fenced == FenceProof::lease_expired);
   CHECK(bench.owns(3));  // what it wrote may still come
   bench.pass(Seconds{600});
   CHECK_FALSE(bench.owns(3));
@@ -185,7 +185,7 @@ TEST_CASE("a node that is unknown who takes part is left") {
   bench.observe(MembersTold{job, bench.attempt().id, NodeId{"h02"}, 3, "disk full"});
   CHECK(bench.epoch() == 4);
   CHECK(bench.members() == std::vector<int>{0, 2, 3});
-  CHECK_THAT(bench.held(2)->leaves->sentence, ContainsSubstring("disk full"));
+  CHECK_THAT(bench.held(2)->departure->why.sentence, ContainsSubstring("disk full"));
   bench.observe(MembersTold{job, bench.attempt().id, NodeId{"h02"}, 4, "disk full"});
   CHECK(bench.owes<StopWork>(2));
   CHECK(bench.violations().empty());
@@ -194,7 +194,7 @@ TEST_CASE("a node that is unknown who takes part is left") {
 TEST_CASE("members that were never decided cannot have been told") {
   ElasticBench bench(two_to_four(), 2);
   bench.observe(MembersTold{JobId{"train"}, bench.attempt().id, NodeId{"h02"}, 9, ""});
-  CHECK(bench.held(2)->members_told == 1);
+  CHECK(bench.held(2)->membership.told == 1);
 }
 
 TEST_CASE("an attempt that must tell a node it cannot spare, and cannot, is stopped") {
@@ -213,8 +213,8 @@ TEST_CASE("several that leave at once are one change of the members") {
   CHECK(bench.epoch() == 2);
   CHECK(bench.last<MembersChanged>()->why == "without h03 and h04");
   CHECK(bench.members() == std::vector<int>{0, 1});
-  CHECK(bench.held(3)->leaves);
-  CHECK(bench.held(4)->leaves);
+  CHECK(bench.held(3)->departure);
+  CHECK(bench.held(4)->departure);
 }
 
 TEST_CASE("of nodes that are many some are named and the others counted") {
@@ -237,7 +237,7 @@ TEST_CASE("a node that does not start its ranks is left while the others start")
   CHECK(other.is_in<Starting>());
   other.obey();
   CHECK(other.is_in<Running>());
-  CHECK(other.attempt().nodes[1].released);
+  CHECK(is_released(other.attempt().nodes[1]));
   CHECK(other.violations().empty());
 }
 

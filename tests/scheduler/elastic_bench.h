@@ -10,7 +10,9 @@
 
 namespace muster::test {
 
-inline JobBuilder two_to_four() { return a_job().elastic(2, 4); }
+inline JobBuilder two_to_four() {
+  return a_job().elastic(2, 4);
+}
 
 class ElasticBench : public Bench {
  public:
@@ -38,7 +40,7 @@ class ElasticBench : public Bench {
   std::vector<std::string> member_nodes() const {
     std::vector<std::string> names;
     for (const AttemptNode& node : attempt().nodes) {
-      if (node.member) names.push_back(node.id.value);
+      if (node.membership.is_member) names.push_back(node.id.value);
     }
     return names;
   }
@@ -65,7 +67,7 @@ class ElasticBench : public Bench {
     REQUIRE(held(node)->started);
     ready(node);
     obey();
-    REQUIRE(held(node)->member);
+    REQUIRE(held(node)->membership.is_member);
   }
   void notice(int node, std::optional<Milliseconds> leaves_in) {
     observe(NodeNotice{id(node), leaves_in, "/run/leave", false, "boot1", "agent1"});

@@ -160,13 +160,14 @@ TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks.pop_back(); }), ContainsSubstring("I12"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{0}; }),
              ContainsSubstring("is twice"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].members_told = 2; }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].membership.told = 2; }),
              ContainsSubstring("never were"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].leaves.emplace(); }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].departure.emplace(); }),
              ContainsSubstring("goes, and is a member"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].taken_late = true; }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].join.emplace(); }),
              ContainsSubstring("is a member without ranks"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].member = false; }), ContainsSubstring("I12"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].membership.is_member = false; }),
+             ContainsSubstring("I12"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{3}; }),
              ContainsSubstring("is no member"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{-1}; }),
@@ -187,10 +188,12 @@ TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
   };
   CHECK(broken([](AttemptNode&) {}).empty());
   const std::string told = "h02 of train comes or goes, but the job is not elastic";
-  CHECK_THAT(broken([](AttemptNode& node) { node.taken_late = true; }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.member = true; }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.leaves.emplace(); }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.released = true; }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.join.emplace(); }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.membership.is_member = true; }),
+             ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.departure.emplace(); }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.departure.emplace().is_released = true; }),
+             ContainsSubstring(told));
 }
 
 TEST_CASE("I12: a fixed job whose nodes change is seen") {

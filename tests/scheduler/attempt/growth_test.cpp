@@ -26,7 +26,7 @@ TEST_CASE("an elastic job starts on as many nodes as are free, up to its most") 
   CHECK(bench.members() == numbers(0, 5));
   CHECK(bench.attempt().processes == std::vector<int>{2, 2, 2});
   CHECK(bench.count<MembersChanged>() == 1);
-  for (const AttemptNode& node : bench.attempt().nodes) CHECK(node.members_told == 1);
+  for (const AttemptNode& node : bench.attempt().nodes) CHECK(node.membership.told == 1);
   CHECK(pending_work(bench.state).empty());
   CHECK_FALSE(bench.state.nodes.at(NodeId{"h04"}).owner);
   CHECK(bench.violations().empty());
@@ -162,7 +162,7 @@ TEST_CASE("a host that comes up is prepared beside the run, and let in when its 
   CHECK(bench.members() == numbers(0, 2));
   for (const int node : {1, 2, 3}) CHECK(bench.owes<MembersWork>(node));
   bench.obey();
-  for (const AttemptNode& node : bench.attempt().nodes) CHECK(node.members_told == 2);
+  for (const AttemptNode& node : bench.attempt().nodes) CHECK(node.membership.told == 2);
   CHECK(bench.is_in<Running>());
   CHECK(bench.violations().empty());
 }
@@ -309,7 +309,7 @@ TEST_CASE("a node that cannot join is released, is not tried again, and the run 
     was_started = false;
   }
   SECTION("its ranks do not start") {
-    obey_until([](const AttemptNode& one) { return one.join_begun.has_value(); });
+    obey_until([](const AttemptNode& one) { return one.join && one.join->begun; });
     bench.observe(NodeStarted{job, attempt, node, "no such file"});
   }
   SECTION("a rank ends") {
@@ -329,7 +329,7 @@ TEST_CASE("a node that cannot join is released, is not tried again, and the run 
     bench.notice(3, Seconds{60});
   }
   if (was_started) {
-    REQUIRE(bench.held(3)->leaves);
+    REQUIRE(bench.held(3)->departure);
     CHECK(bench.owns(3));
     CHECK(bench.owes<MembersWork>(3));  // a file without it: its ranks leave
     bench.obey();
@@ -361,7 +361,7 @@ TEST_CASE("a node whose agent starts anew while it waits to join does not join")
   bench.link(3);
   bench.obey();
   bench.link(3, 2);
-  CHECK(bench.attempt().nodes[2].leaves);
+  CHECK(bench.attempt().nodes[2].departure);
   bench.obey();
   // Under the other agent it is another node, with other ranks.
   REQUIRE(bench.held(3));

@@ -194,10 +194,9 @@ TEST_CASE("a link that came back with the same agent was no loss") {
   bench.start(a_job().on_nodes(2));
   LinkDown down{NodeId{"h02"}, {LinkFailureKind::lost, "silent"}, around(bench.now)};
   bench.observe(down);
-  CHECK(bench.attempt().nodes.at(1).silent_since);
+  CHECK(bench.attempt().nodes.at(1).agent->lost->silent_since);
   bench.link(2);
-  CHECK_FALSE(bench.attempt().nodes.at(1).silent_since);
-  CHECK_FALSE(bench.attempt().nodes.at(1).link_lost_at);
+  CHECK_FALSE(bench.attempt().nodes.at(1).agent->lost);
 }
 
 TEST_CASE("a rank that failed before its stop is attributed though it is reported after") {

@@ -112,10 +112,8 @@ TEST_CASE("a node that failed and left an elastic attempt is measured when it is
     attempt.ranks.push_back({RankId{place}, place, 0, RankWaiting{}});
   }
   AttemptNode& left = attempt.nodes[1];
-  left.leaves.emplace();
-  left.leaves->reason = StopReason::rank_failed;
-  left.left_at = from_ms(5000);
-  left.released = true;
+  left.departure = Departure{{}, from_ms(5000), true};
+  left.departure->why.reason = StopReason::rank_failed;
   const auto gate = [&] {
     job.phase = Active{attempt};
     return gate_measuring(job, h02);
@@ -123,12 +121,12 @@ TEST_CASE("a node that failed and left an elastic attempt is measured when it is
   CHECK(gate().is_wanted);
   CHECK(gate().since == from_ms(5000));
   CHECK_FALSE(is_measured(job, h01));
-  left.leaves->reason = StopReason::preempted;
+  left.departure->why.reason = StopReason::preempted;
   CHECK_FALSE(gate().is_wanted);
-  left.leaves->reason = StopReason::rank_failed;
-  left.taken_late = true;  // and nothing was started there
+  left.departure->why.reason = StopReason::rank_failed;
+  left.join.emplace();  // and nothing was started there
   CHECK_FALSE(gate().is_wanted);
-  left.taken_late = false;
+  left.join.reset();
   attempt.launched = false;
   CHECK_FALSE(gate().is_wanted);
 }
@@ -158,12 +156,12 @@ TEST_CASE("a node that failed and left an elastic attempt is measured after that
   bench.kill_rank(1);
   bench.obey();
   const auto left = bench.attempt().nodes.at(1);
-  REQUIRE(left.released);
-  REQUIRE(left.leaves->reason == StopReason::rank_failed);
+  REQUIRE(is_released(left));
+  REQUIRE(left.departure->why.reason == StopReason::rank_failed);
   bench.pass(Seconds{30});
   const Time before = bench.now;
   const Job& job = bench.job();
-  CHECK(gate_measuring(job, h02).since == left.left_at);
+  CHECK(gate_measuring(job, h02).since == left.departure->at);
   // The others are asked to go: nothing failed there.
   bench.drain(1, true, Milliseconds{0});
   bench.drain(3, true, Milliseconds{0});
@@ -172,7 +170,7 @@ TEST_CASE("a node that failed and left an elastic attempt is measured after that
   REQUIRE(bench.is_live());
   REQUIRE_FALSE(bench.job().past.empty());
   REQUIRE(bench.job().past.back().ended_at >= before);
-  CHECK(gate_measuring(bench.job(), h02).since == left.left_at);
+  CHECK(gate_measuring(bench.job(), h02).since == left.departure->at);
   CHECK_FALSE(is_measured(bench.job(), h01));
   CHECK_FALSE(is_measured(bench.job(), h03));
 }
