@@ -48,7 +48,7 @@ void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !phase_of<Gathering>(*attempt)) return;
   const auto goes = [](const AttemptNode& node) { return node.departure.has_value(); };
-  if (std::any_of(attempt->nodes.begin(), attempt->nodes.end(), goes)) return;
+  if (std::ranges::any_of(attempt->nodes, goes)) return;
   attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
@@ -74,7 +74,7 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   for (AttemptNode& node : attempt->nodes) remember_agent(state, node);
   Job& job = *find_job(state, record.job);
   const auto is_one = [](int count) { return count > 0; };
-  const bool has_ranks = std::any_of(record.processes.begin(), record.processes.end(), is_one);
+  const bool has_ranks = std::ranges::any_of(record.processes, is_one);
   if (record.processes.size() == attempt->nodes.size() && (has_ranks || !is_elastic(job.spec))) {
     attempt->processes = record.processes;
     deal_ranks(*attempt, job.spec.distribution);

@@ -73,8 +73,8 @@ void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
   const NodeLeaves leaves = node.departure->why;
   const bool failed = node.checked && !node.checked->failures.empty();
   const bool lasting =
-      failed && std::any_of(node.checked->failures.begin(), node.checked->failures.end(),
-                            [](const CheckFailure& one) { return one.lasting; });
+      failed && std::ranges::any_of(node.checked->failures,
+                                    [](const CheckFailure& one) { return one.lasting; });
   NodeReplaced passed{leaves.job,      leaves.attempt,
                       leaves.node,     {},
                       leaves.sentence, lasting ? Unfitness::lasting : Unfitness::unhealthy};
@@ -176,7 +176,7 @@ void apply_one(State& state, Time at, const NodeReleased& record) {
   if (phase_of<Gathering>(*attempt)) return let_go(state, *attempt, *node);
   if (may_have_started(*attempt, *node) && !is_quiet(*node)) return;
   const auto here = ranks_on(*attempt, record.node);
-  if (std::any_of(here.begin(), here.end(), is_excluded_by_rule)) {
+  if (std::ranges::any_of(here, is_excluded_by_rule)) {
     find_job(state, record.job)->excluded.insert(record.node);
   }
   lose_ranks(*attempt, record.node, at);

@@ -14,8 +14,7 @@ bool are_free(const State& state, const AttemptPlaced& placed) {
   std::set<NodeId> distinct(placed.nodes.begin(), placed.nodes.end());
   distinct.insert(placed.spares.begin(), placed.spares.end());
   return !placed.nodes.empty() && distinct.size() == placed.nodes.size() + placed.spares.size() &&
-         std::all_of(distinct.begin(), distinct.end(),
-                     [&](const NodeId& node) { return is_free(state, node); });
+         std::ranges::all_of(distinct, [&](const NodeId& node) { return is_free(state, node); });
 }
 
 // The attempt, while nothing of it runs and its nodes may still change.

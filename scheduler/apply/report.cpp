@@ -56,8 +56,8 @@ void start_ranks(Attempt& attempt, const NodeId& id, Time at) {
 }
 
 bool all_started(const Attempt& attempt) {
-  return std::all_of(attempt.nodes.begin(), attempt.nodes.end(),
-                     [](const AttemptNode& node) { return !is_active(node) || has_started(node); });
+  return std::ranges::all_of(
+      attempt.nodes, [](const AttemptNode& node) { return !is_active(node) || has_started(node); });
 }
 
 void see_checkpoint(Job& job, Attempt& attempt, const std::optional<CheckpointRef>& checkpoint) {

@@ -18,7 +18,7 @@ namespace {
 
 // Neither runs nor ended well. One look at each rank spares the two that tell what happened.
 bool has_troubled_ranks(const Attempt& attempt) {
-  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [](const Rank& rank) {
+  return std::ranges::any_of(attempt.ranks, [](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done ? !done->exit.status.ok() : std::holds_alternative<RankGone>(rank.state);
   });

@@ -107,10 +107,9 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
 bool only_followed(const Attempt& attempt, const AttemptNode& node) {
   const auto index = static_cast<std::size_t>(&node - attempt.nodes.data());
   const auto failures = failures_on(attempt, index, false);
-  return !failures.empty() &&
-         std::all_of(failures.begin(), failures.end(), [](const Failure& failure) {
-           return failure.judgement.standing == Standing::consequence;
-         });
+  return !failures.empty() && std::ranges::all_of(failures, [](const Failure& failure) {
+    return failure.judgement.standing == Standing::consequence;
+  });
 }
 
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
@@ -141,7 +140,7 @@ std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& at
     if (auto found = case_of(turn, job, attempt, i)) cases.push_back(std::move(*found));
   }
   const auto stops = [&](const Case& one) { return stops_all(job, attempt, one.why); };
-  if (std::any_of(cases.begin(), cases.end(), stops)) return {};
+  if (std::ranges::any_of(cases, stops)) return {};
   const std::size_t all = member_nodes(attempt);
   const std::size_t least = node_range(job.spec).least;
   for (const bool only_certain : {false, true}) {

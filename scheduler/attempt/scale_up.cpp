@@ -24,7 +24,7 @@ namespace {
 // A job that waits for nodes of the same target and has no lower priority; or one whose attempt has
 // just ended: whether it wants its nodes again is decided in this turn.
 bool somebody_claims(const State& state, const Job& job) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const auto& item) {
+  return std::ranges::any_of(state.jobs, [&](const auto& item) {
     const Job& other = item.second;
     if (active_attempt(other) || other.target.name != job.target.name) return false;
     return is_undecided(other) || other.spec.muster.priority >= job.spec.muster.priority;
@@ -35,7 +35,7 @@ bool somebody_claims(const State& state, const Job& job) {
 bool may_come(const State& state, const Attempt& attempt, const NodeId& id) {
   const LinkUp* agent = linked_agent(state, id);
   if (!agent || find_node(attempt, id)) return false;
-  return std::none_of(attempt.nodes.begin(), attempt.nodes.end(), [&](const AttemptNode& before) {
+  return std::ranges::none_of(attempt.nodes, [&](const AttemptNode& before) {
     const bool is_known = !before.agent || before.agent->id == agent->agent_id;
     return before.id == id && is_known;
   });
@@ -96,7 +96,7 @@ std::optional<NodeLeaves> unready(Turn& turn, const Job& job, const Attempt& att
     return leaves_for(job, attempt, node.id, StopReason::start_failed, node.id.value + what);
   };
   const auto here = ranks_on(attempt, index);
-  if (!std::all_of(here.begin(), here.end(), is_unfinished)) {
+  if (!std::ranges::all_of(here, is_unfinished)) {
     return fails(" cannot join: a rank of it has ended");
   }
   if (node.join->ready_at || !turn.moment.reached(*node.join->begun + join_limit)) {

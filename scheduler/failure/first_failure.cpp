@@ -49,8 +49,8 @@ Timeline timeline_of(const std::vector<Failure>& failures) {
     }
     all.push_back(timed);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Timed& a, const Timed& b) { return a.earliest_us < b.earliest_us; });
+  std::ranges::stable_sort(
+      all, [](const Timed& a, const Timed& b) { return a.earliest_us < b.earliest_us; });
   return all;
 }
 
@@ -68,7 +68,7 @@ Timeline earliest_of(const Timeline& all) {
 // A rank cannot take another node down, but a node takes ranks elsewhere with it.
 void leave_out_fallout_of_nodes(Timeline& candidates) {
   const auto is_node = [](const Timed& one) { return one.is_node(); };
-  if (std::none_of(candidates.begin(), candidates.end(), is_node)) return;
+  if (std::ranges::none_of(candidates, is_node)) return;
   std::erase_if(candidates, [](const Timed& one) { return one.standing() == Standing::silent; });
 }
 
@@ -124,7 +124,7 @@ bool is_lost(const Attempt& attempt, std::size_t index) {
   const bool gone = node.fenced && *node.fenced != FenceProof::never_started &&
                     !is_unproven(node) && !unkillable_since(node);
   const auto here = ranks_on(attempt, index);
-  return gone && std::any_of(here.begin(), here.end(), [](const Rank& rank) {
+  return gone && std::ranges::any_of(here, [](const Rank& rank) {
            return !std::holds_alternative<RankDone>(rank.state);
          });
 }

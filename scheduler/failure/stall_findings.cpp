@@ -48,13 +48,12 @@ const StallWatch::Watched& StallWatch::at(RankId rank) const {
 
 std::size_t StallWatch::alive() const {
   return static_cast<std::size_t>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Watched& one) { return !one.ended; }));
+      std::ranges::count_if(ranks_, [](const Watched& one) { return !one.ended; }));
 }
 
 std::size_t StallWatch::alive_and(Doing doing) const {
-  return static_cast<std::size_t>(
-      std::count_if(ranks_.begin(), ranks_.end(),
-                    [doing](const Watched& one) { return !one.ended && one.doing == doing; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      ranks_, [doing](const Watched& one) { return !one.ended && one.doing == doing; }));
 }
 
 bool StallWatch::is_quiet(const Watched& rank) const {
@@ -62,9 +61,9 @@ bool StallWatch::is_quiet(const Watched& rank) const {
 }
 
 bool StallWatch::all_quiet() const {
-  return busy_networks_.empty() &&
-         std::all_of(ranks_.begin(), ranks_.end(),
-                     [this](const Watched& one) { return one.ended || is_quiet(one); });
+  return busy_networks_.empty() && std::ranges::all_of(ranks_, [this](const Watched& one) {
+           return one.ended || is_quiet(one);
+         });
 }
 
 Milliseconds StallWatch::last_life(Milliseconds t) const {
@@ -84,8 +83,8 @@ std::optional<RankId> StallWatch::lowest(Doing doing) const {
 
 // In many programs only rank 0 tells its steps; then no other is late with one.
 bool StallWatch::must_have_step() const {
-  const auto beating = std::count_if(ranks_.begin(), ranks_.end(),
-                                     [](const Watched& one) { return one.step.has_value(); });
+  const auto beating =
+      std::ranges::count_if(ranks_, [](const Watched& one) { return one.step.has_value(); });
   return beating > 1 && 2 * static_cast<std::size_t>(beating) > watched();
 }
 

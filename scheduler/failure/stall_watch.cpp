@@ -171,9 +171,8 @@ std::vector<RankId> StallWatch::suspects() const {
   if (told_->rank) found.push_back(*told_->rank);
   std::vector<std::size_t> order(ranks_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
-    return ranks_[a].step < ranks_[b].step;
-  });
+  std::ranges::stable_sort(
+      order, [this](std::size_t a, std::size_t b) { return ranks_[a].step < ranks_[b].step; });
   for (const std::size_t i : order) {
     const RankId id{static_cast<std::int64_t>(i)};
     if (found.size() == suspects_limit) break;

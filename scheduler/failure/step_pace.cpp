@@ -66,7 +66,7 @@ bool StepPace::is_learned() const {
 
 Milliseconds StepPace::longest_pause() const {
   if (pauses_.empty()) return Milliseconds{0};
-  return *std::max_element(pauses_.begin(), pauses_.end());
+  return *std::ranges::max_element(pauses_);
 }
 
 Milliseconds StepPace::late_after() const {

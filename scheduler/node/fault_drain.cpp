@@ -26,8 +26,7 @@ std::optional<NodeFault> worst_draining(Turn& turn, const Node& node) {
 }
 
 bool has_fault(const Node& node, const std::string& id) {
-  return std::any_of(node.faults.begin(), node.faults.end(),
-                     [&](const NodeFault& fault) { return fault.id == id; });
+  return std::ranges::any_of(node.faults, [&](const NodeFault& fault) { return fault.id == id; });
 }
 
 // By muster, since it was drained: then a pass is no mood of the check's.
@@ -116,8 +115,8 @@ std::string fault_text(const NodeFaulted& fault) {
 }
 
 const NodeFaulted* stopping_fault(const Attempt& attempt) {
-  const auto found = std::find_if(attempt.faulted.begin(), attempt.faulted.end(),
-                                  [&](const NodeFaulted& one) { return stops(attempt, one); });
+  const auto found = std::ranges::find_if(
+      attempt.faulted, [&](const NodeFaulted& one) { return stops(attempt, one); });
   return found == attempt.faulted.end() ? nullptr : &*found;
 }
 
@@ -125,7 +124,7 @@ const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId& node) {
   const auto is_it = [&](const NodeFaulted& one) {
     return one.node == node && stops(attempt, one);
   };
-  const auto found = std::find_if(attempt.faulted.begin(), attempt.faulted.end(), is_it);
+  const auto found = std::ranges::find_if(attempt.faulted, is_it);
   return found == attempt.faulted.end() ? nullptr : &*found;
 }
 

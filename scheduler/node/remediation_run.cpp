@@ -27,9 +27,8 @@ bool is_idle(Turn& turn, const Node& node) {
 
 // As its agent tells it now, with what it calls for by now.
 std::optional<NodeFault> fault_to_mend(const State& state, const Node& node) {
-  const auto told =
-      std::find_if(node.faults.begin(), node.faults.end(),
-                   [&](const NodeFault& fault) { return fault.id == node.fault_drain->fault.id; });
+  const auto told = std::ranges::find_if(
+      node.faults, [&](const NodeFault& fault) { return fault.id == node.fault_drain->fault.id; });
   if (told == node.faults.end()) return std::nullopt;
   NodeFault fault = climbed(state, node.id, *told);
   const bool is_of_node =
@@ -40,7 +39,7 @@ std::optional<NodeFault> fault_to_mend(const State& state, const Node& node) {
 }
 
 bool is_begun_now(const Turn& turn, const NodeId& id) {
-  return std::any_of(turn.decisions.begin(), turn.decisions.end(), [&](const Decision& decision) {
+  return std::ranges::any_of(turn.decisions, [&](const Decision& decision) {
     const auto* begun = std::get_if<RemedyBegun>(&decision);
     return begun && begun->node == id;
   });
@@ -48,12 +47,10 @@ bool is_begun_now(const Turn& turn, const NodeId& id) {
 
 // It may be away itself, for the step before.
 bool has_room(const Turn& turn, const ComputeTarget& target, const NodeId& self) {
-  const auto busy =
-      std::count_if(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& address) {
-        const Node* node = find_node(turn.state, address.id);
-        return node && node->id != self &&
-               (takes_remedy_room(*node) || is_begun_now(turn, node->id));
-      });
+  const auto busy = std::ranges::count_if(target.nodes, [&](const NodeAddress& address) {
+    const Node* node = find_node(turn.state, address.id);
+    return node && node->id != self && (takes_remedy_room(*node) || is_begun_now(turn, node->id));
+  });
   return static_cast<std::size_t>(busy) < remedies_most(target);
 }
 

@@ -53,20 +53,18 @@ Milliseconds retry_delay(const Job& job) {
 bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
   const auto fails_for_good = [&](const NodeId& id) {
-    return std::any_of(unfits.begin(), unfits.end(),
-                       [&](const Unfit& failed) {
-                         return failed.node == id && failed.unfitness == Unfitness::lasting;
-                       }) ||
-           std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
-                       [&](const NodeReplaced& passed) {
-                         return passed.old_node == id && passed.unfitness == Unfitness::lasting;
-                       });
+    return std::ranges::any_of(unfits,
+                               [&](const Unfit& failed) {
+                                 return failed.node == id && failed.unfitness == Unfitness::lasting;
+                               }) ||
+           std::ranges::any_of(attempt.passed_over, [&](const NodeReplaced& passed) {
+             return passed.old_node == id && passed.unfitness == Unfitness::lasting;
+           });
   };
   const auto all = candidates(turn, job);
-  const bool any_fails = std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
-    return fails_for_good(candidate.id);
-  });
-  const auto possible = std::count_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+  const bool any_fails = std::ranges::any_of(
+      all, [&](const Candidate& candidate) { return fails_for_good(candidate.id); });
+  const auto possible = std::ranges::count_if(all, [&](const Candidate& candidate) {
     return !std::holds_alternative<Unusable>(candidate.standing) && !fails_for_good(candidate.id);
   });
   return any_fails && static_cast<std::size_t>(possible) < node_range(job.spec).least;
@@ -94,9 +92,8 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
       job.measured_meanwhile + measured_for(turn.state, job, attempt, now);
   const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before + measured;
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
-  const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
-    return unfit.unfitness == Unfitness::unreachable;
-  });
+  const bool all_links = std::ranges::all_of(
+      unfits, [](const Unfit& unfit) { return unfit.unfitness == Unfitness::unreachable; });
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
                        "timed out after " + duration_text(job.spec.muster.nodes_wait) +
@@ -153,7 +150,7 @@ std::optional<std::string> why_unfit(Turn& turn, const Job& job, const AttemptNo
 
 // A job that waits for nodes of the same target needs them more.
 bool somebody_waits(const State& state, const Job& job) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const auto& item) {
+  return std::ranges::any_of(state.jobs, [&](const auto& item) {
     return !active_attempt(item.second) && item.second.target.name == job.target.name;
   });
 }
@@ -204,7 +201,7 @@ std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt&
   std::erase_if(all, [&](const Candidate& candidate) {
     const auto& dropped = attempt.spares_dropped;
     return was_passed_over(attempt, candidate.id) ||
-           std::find(dropped.begin(), dropped.end(), candidate.id) != dropped.end();
+           std::ranges::find(dropped, candidate.id) != dropped.end();
   });
   return all;
 }

@@ -16,11 +16,11 @@ namespace muster {
 namespace {
 
 bool has(const std::vector<std::string>& names, const NodeId& id) {
-  return std::find(names.begin(), names.end(), id.value) != names.end();
+  return std::ranges::find(names, id.value) != names.end();
 }
 
 bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+  return std::ranges::find(nodes, id) != nodes.end();
 }
 
 std::string owner_text(const State& state, const Node& node) {
@@ -115,8 +115,7 @@ std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const P
     const NodeId& id = candidates[i].id;
     if (usable) picks.push_back({usable->reluctance, novelty_of(previous, id), i, id});
   }
-  std::sort(picks.begin(), picks.end(),
-            [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
+  std::ranges::sort(picks, [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
   return picks;
 }
 
@@ -125,7 +124,7 @@ std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size
                              const Previous& previous) {
   std::vector<Pick> picks = ranked_picks(candidates, previous);
   picks.resize(std::min(picks.size(), count));
-  std::sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) {
+  std::ranges::sort(picks, [](const Pick& a, const Pick& b) {
     return std::pair{a.novelty, a.position} < std::pair{b.novelty, b.position};
   });
   return picks;
@@ -177,7 +176,7 @@ std::vector<NodeId> choose_nodes(const std::vector<Candidate>& candidates, std::
   std::vector<bool> filled(picks.size(), false);
   std::vector<NodeId> movable;
   for (const Pick& pick : picks) {
-    const auto place = std::find(previous.nodes.begin(), previous.nodes.end(), pick.id);
+    const auto place = std::ranges::find(previous.nodes, pick.id);
     const auto index = static_cast<std::size_t>(place - previous.nodes.begin());
     if (place != previous.nodes.end() && index < chosen.size()) {
       chosen[index] = pick.id;

@@ -30,8 +30,8 @@ std::optional<Unfit> unlinked_too_long(Turn& turn, const AttemptNode& node) {
 }
 
 Unfit failed_checks(const NodeChecked& checked) {
-  const bool lasting = std::any_of(checked.failures.begin(), checked.failures.end(),
-                                   [](const CheckFailure& failure) { return failure.lasting; });
+  const bool lasting = std::ranges::any_of(
+      checked.failures, [](const CheckFailure& failure) { return failure.lasting; });
   return {checked.node, lasting ? Unfitness::lasting : Unfitness::unhealthy,
           failures_text(checked)};
 }

@@ -34,14 +34,13 @@ bool may_preempt(const Job& job) {
 }
 
 bool yields_to(const Job& owner, const Job& job) {
-  return owner.spec.muster.preemptible &&
-         owner.spec.muster.priority < job.spec.muster.priority;
+  return owner.spec.muster.preemptible && owner.spec.muster.priority < job.spec.muster.priority;
 }
 
 // Spares most waiting jobs the look at each of their nodes.
 bool somebody_yields(const State& state, const Job& job) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(),
-                     [&](const auto& item) { return yields_to(item.second, job); });
+  return std::ranges::any_of(state.jobs,
+                             [&](const auto& item) { return yields_to(item.second, job); });
 }
 
 struct Room {
@@ -79,9 +78,8 @@ const Victim* next_victim(const std::vector<Victim>& victims, std::size_t missin
     return std::tuple{victim.job->spec.muster.priority, !is_enough, is_enough ? 0 : -nodes, age,
                       -victim.job->order};
   };
-  const auto least = std::min_element(
-      victims.begin(), victims.end(),
-      [&](const Victim& a, const Victim& b) { return key(a) < key(b); });
+  const auto least = std::ranges::min_element(
+      victims, [&](const Victim& a, const Victim& b) { return key(a) < key(b); });
   return least == victims.end() ? nullptr : &*least;
 }
 

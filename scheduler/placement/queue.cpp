@@ -41,7 +41,7 @@ std::vector<const Job*> queued_jobs(const State& state) {
   for (const auto& [id, job] : state.jobs) {
     if (!active_attempt(job) && !is_undecided(job)) jobs.push_back(&job);
   }
-  std::sort(jobs.begin(), jobs.end(), goes_before);
+  std::ranges::sort(jobs, goes_before);
   return jobs;
 }
 
@@ -110,7 +110,7 @@ std::string why_these(const State& state, const Job& job, const std::vector<Node
   for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
     if (nodes[i] == before.nodes[i]) continue;
     const auto& spares = before.spares;
-    const bool was_spare = std::find(spares.begin(), spares.end(), nodes[i]) != spares.end();
+    const bool was_spare = std::ranges::find(spares, nodes[i]) != spares.end();
     parts.push_back((was_spare ? "spare " : "") + nodes[i].value + " instead of " +
                     before.nodes[i].value);
   }
@@ -126,8 +126,8 @@ std::string too_few_text(std::size_t found, std::size_t wanted) {
 // Beyond the least that it needs an elastic job starts only on nodes that look well: it takes
 // others while it runs.
 std::size_t placed_count(const Job& job, const Supply& supply) {
-  const auto well = static_cast<std::size_t>(
-      std::count_if(supply.nodes.begin(), supply.nodes.end(), [](const Candidate& node) {
+  const auto well =
+      static_cast<std::size_t>(std::ranges::count_if(supply.nodes, [](const Candidate& node) {
         const auto* usable = std::get_if<Usable>(&node.standing);
         return usable && usable->reluctance <= Reluctance::suspect;
       }));
@@ -164,9 +164,9 @@ void wait(Turn& turn, const Job& job, const Supply& supply) {
   if (!comes_free) return;
   make_room(turn, job, supply.nodes, supply.wanted - supply.usable);
   keep(turn, job, supply.nodes);
-  const bool takes_all = std::none_of(
-      supply.nodes.begin(), supply.nodes.end(),
-      [](const Candidate& node) { return std::holds_alternative<Unusable>(node.standing); });
+  const bool takes_all = std::ranges::none_of(supply.nodes, [](const Candidate& node) {
+    return std::holds_alternative<Unusable>(node.standing);
+  });
   if (takes_all) turn.closed.emplace(job.target.name, job.id);
 }
 
@@ -224,7 +224,7 @@ void keep_for_restarts(Turn& turn) {
     const Previous previous = previous_of(job);
     for (const auto* nodes : {&previous.nodes, &previous.spares}) {
       for (const NodeId& node : *nodes) {
-        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
+        const bool avoided = std::ranges::find(job.avoid, node) != job.avoid.end();
         if (!avoided) turn.kept.emplace(node, id);
       }
     }

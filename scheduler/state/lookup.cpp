@@ -16,9 +16,8 @@ auto* find_in(Map& map, const Key& key) {
 
 template <class Nodes>
 auto* find_among(Nodes& nodes, const NodeId& id) {
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const AttemptNode& node) {
-    return node.id == id && !is_released(node);
-  });
+  const auto found = std::ranges::find_if(
+      nodes, [&](const AttemptNode& node) { return node.id == id && !is_released(node); });
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -106,8 +105,8 @@ const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
 }
 
 bool was_passed_over(const Attempt& attempt, const NodeId& id) {
-  return std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
-                     [&](const NodeReplaced& passed) { return passed.old_node == id; });
+  return std::ranges::any_of(attempt.passed_over,
+                             [&](const NodeReplaced& passed) { return passed.old_node == id; });
 }
 
 bool is_ending(const Attempt& attempt) {
@@ -145,8 +144,8 @@ const Node* find_node(const State& state, const NodeId& id) {
 }
 
 bool has_node(const ComputeTarget& target, const NodeId& id) {
-  return std::any_of(target.nodes.begin(), target.nodes.end(),
-                     [&](const NodeAddress& address) { return address.id == id; });
+  return std::ranges::any_of(target.nodes,
+                             [&](const NodeAddress& address) { return address.id == id; });
 }
 
 bool is_spare(const State& state, const Node& node) {
@@ -279,9 +278,9 @@ bool is_breaker_of(std::string_view name, const std::set<std::string>& targets) 
 const char* job_state_name(const State& state, const Job& job) {
   const Attempt* attempt = active_attempt(job);
   if (!attempt || !phase_of<Gathering>(*attempt)) return job_state_name(job);
-  const bool connected =
-      std::all_of(attempt->nodes.begin(), attempt->nodes.end(),
-                  [&](const AttemptNode& node) { return linked_agent(state, node.id) != nullptr; });
+  const bool connected = std::ranges::all_of(attempt->nodes, [&](const AttemptNode& node) {
+    return linked_agent(state, node.id) != nullptr;
+  });
   return connected ? "Preparing" : "Provisioning";
 }
 

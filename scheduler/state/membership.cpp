@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+  return std::ranges::find(nodes, id) != nodes.end();
 }
 
 }  // namespace
@@ -39,23 +39,21 @@ bool is_joiner(const AttemptNode& node) {
 }
 
 std::size_t active_nodes(const Attempt& attempt) {
-  return static_cast<std::size_t>(
-      std::count_if(attempt.nodes.begin(), attempt.nodes.end(), is_active));
+  return static_cast<std::size_t>(std::ranges::count_if(attempt.nodes, is_active));
 }
 
 std::size_t member_nodes(const Attempt& attempt) {
-  return static_cast<std::size_t>(
-      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
-                    [](const AttemptNode& node) { return node.membership.is_member; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      attempt.nodes, [](const AttemptNode& node) { return node.membership.is_member; }));
 }
 
 bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {
   const auto ranks = ranks_on(attempt, node_index);
-  return std::any_of(ranks.begin(), ranks.end(), is_unfinished);
+  return std::ranges::any_of(ranks, is_unfinished);
 }
 
 bool is_finishing(const Attempt& attempt) {
-  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const Rank& rank) {
+  return std::ranges::any_of(attempt.ranks, [&](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done && done->exit.status.ok() && takes_part(attempt, rank);
   });
