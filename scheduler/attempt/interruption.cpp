@@ -2,8 +2,7 @@
 // a hang, the time limit. An elastic attempt first tries to go on without the node.
 #include <algorithm>
 
-#include "scheduler/attempt/node_failure.h"
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/placement/allocate.h"
 #include "scheduler/state/limits.h"

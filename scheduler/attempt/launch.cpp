@@ -1,6 +1,6 @@
 // From a healthy gang to running ranks: staging, ports, launch. A node that fails here ends the
 // attempt.
-#include "scheduler/attempt/launch.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "scheduler/attempt/output_collection.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 

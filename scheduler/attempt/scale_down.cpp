@@ -1,10 +1,7 @@
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
-#include "scheduler/attempt/node_failure.h"
-#include "scheduler/attempt/output_collection.h"
-#include "scheduler/attempt/stop.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/failure/first_failure.h"
 #include "scheduler/node/status.h"

@@ -3,11 +3,9 @@
 // notices before that, nor when it fails.
 #include <algorithm>
 
-#include "scheduler/attempt/launch.h"
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 #include "scheduler/placement/allocate.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/placement/fitness.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

@@ -1,11 +1,9 @@
 // The end of an attempt: every node proves that nothing of it can run or write any more, outputs
 // are collected, the cause is told.
-#include "scheduler/attempt/stop.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
-#include "scheduler/attempt/output_collection.h"
-#include "scheduler/attempt/scale_down.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/node/status.h"
 #include "scheduler/state/limits.h"
@@ -44,6 +42,10 @@ void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopB
   remember_failure(turn, job, attempt, cause);
   if (cause.succeeded) remember_proven(turn, job, attempt);
   turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
+}
+
+Milliseconds longest_grace(const StopBegun& why) {
+  return std::max(why.grace, why.grace_max);
 }
 
 // A user who cancels what is already stopping need not wait for the grace it was given.
@@ -111,10 +113,6 @@ void collect(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   const auto& why = phase_of<Collecting>(attempt)->why;
   if (!waiting && why) end_attempt(turn, job, attempt, *why);
-}
-
-Milliseconds longest_grace(const StopBegun& why) {
-  return std::max(why.grace, why.grace_max);
 }
 
 void fence(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -76,18 +77,10 @@ constexpr std::array<std::string_view, 17> own_exceptions{
     "notimplementederror",
 };
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
-
 // `Assertion `x > 0' failed.` has its condition in the middle.
 bool is_assertion(const std::string& line) {
   const std::size_t at = line.find("assertion");
-  return at != std::string::npos && line.find("failed", at) != std::string::npos;
+  return at != std::string::npos && mentions(line.substr(at), "failed");
 }
 
 template <std::size_t N>

@@ -114,17 +114,10 @@ std::string fault_text(const NodeFaulted& fault) {
          remedy_text(fault.fault.remedy) + ")";
 }
 
-const NodeFaulted* stopping_fault(const Attempt& attempt) {
-  const auto found = std::ranges::find_if(
-      attempt.faulted, [&](const NodeFaulted& one) { return stops(attempt, one); });
-  return found == attempt.faulted.end() ? nullptr : &*found;
-}
-
-const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId& node) {
-  const auto is_it = [&](const NodeFaulted& one) {
-    return one.node == node && stops(attempt, one);
-  };
-  const auto found = std::ranges::find_if(attempt.faulted, is_it);
+const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId* node) {
+  const auto found = std::ranges::find_if(attempt.faulted, [&](const NodeFaulted& one) {
+    return stops(attempt, one) && (!node || one.node == *node);
+  });
   return found == attempt.faulted.end() ? nullptr : &*found;
 }
 

@@ -103,7 +103,7 @@ std::string absent_text(const State& state, const Job& job, const std::vector<No
   std::vector<std::string> parts;
   if (!job.asked || job.abandoned > 0) return {};
   for (const NodeId& id : job.asked->nodes) {
-    if (linked_agent(state, id) || std::ranges::count(nodes, id) > 0) continue;
+    if (linked_agent(state, id) || has_node(nodes, id)) continue;
     const bool has_failed = has_answered(state, job, id);
     if (has_failed || is_silent(state, job, id, now)) parts.push_back(absence_text(state, id));
   }

@@ -19,10 +19,6 @@ bool has(const std::vector<std::string>& names, const NodeId& id) {
   return std::ranges::find(names, id.value) != names.end();
 }
 
-bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::ranges::find(nodes, id) != nodes.end();
-}
-
 std::string owner_text(const State& state, const Node& node) {
   const std::string& owner = node.owner->value;
   if (node.unclean) return node.id.value + " has processes of job " + owner + " that do not die";
@@ -61,7 +57,7 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
 
 Reluctance reluctance_of(const State& state, const Job& job, const Node* node, Time now) {
   if (!node) return Reluctance::none;
-  if (has(job.avoid, node->id)) return Reluctance::avoided;
+  if (has_node(job.avoid, node->id)) return Reluctance::avoided;
   const bool suspect = is_suspect(*node, now);
   if (!std::holds_alternative<Unlinked>(node->link)) {
     if (suspect) return Reluctance::suspect;
@@ -103,8 +99,8 @@ struct Pick {
 };
 
 int novelty_of(const Previous& previous, const NodeId& id) {
-  if (has(previous.nodes, id)) return 0;
-  return has(previous.spares, id) ? 1 : 2;
+  if (has_node(previous.nodes, id)) return 0;
+  return has_node(previous.spares, id) ? 1 : 2;
 }
 
 // The best first.
@@ -164,7 +160,8 @@ std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std:
   if (count == 0) return spares;
   for (const Pick& pick : ranked_picks(candidates, previous)) {
     if (spares.size() == count) break;
-    if (pick.reluctance != Reluctance::avoided && !has(gang, pick.id)) spares.push_back(pick.id);
+    if (pick.reluctance != Reluctance::avoided && !has_node(gang, pick.id))
+      spares.push_back(pick.id);
   }
   return spares;
 }

@@ -148,6 +148,10 @@ bool has_node(const ComputeTarget& target, const NodeId& id) {
                              [&](const NodeAddress& address) { return address.id == id; });
 }
 
+bool has_node(const std::vector<NodeId>& nodes, const NodeId& id) {
+  return std::ranges::find(nodes, id) != nodes.end();
+}
+
 bool is_spare(const State& state, const Node& node) {
   const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   const Attempt* attempt = job ? active_attempt(*job) : nullptr;

@@ -39,6 +39,7 @@ bool may_have_run(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);
 bool has_node(const ComputeTarget& target, const NodeId& id);
+bool has_node(const std::vector<NodeId>& nodes, const NodeId& id);
 bool is_spare(const State& state, const Node& node);  // of the job that owns it
 // The agent that answers there now.
 const LinkUp* linked_agent(const State& state, const NodeId& id);

@@ -6,14 +6,6 @@
 
 namespace muster {
 
-namespace {
-
-bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::ranges::find(nodes, id) != nodes.end();
-}
-
-}  // namespace
-
 bool is_elastic(const JobSpec& spec) {
   return spec.distribution.type == DistributionType::pytorch &&
          spec.muster.nodes_min < spec.muster.nodes_max;
@@ -64,7 +56,7 @@ std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeI
   std::vector<RankId> ranks;
   for (const RankId& id : attempt.members.ranks) {
     const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
-    if (!has(leaving, node_of(attempt, rank).id)) ranks.push_back(id);
+    if (!has_node(leaving, node_of(attempt, rank).id)) ranks.push_back(id);
   }
   for (const NodeId& id : coming) {
     for (const Rank& rank : ranks_on(attempt, id)) ranks.push_back(rank.id);

@@ -100,7 +100,7 @@ void forget_remedies(State& state, std::string_view check, Time since,
                      const std::vector<NodeId>* nodes) {
   std::erase_if(state.remedies, [&](const RemedyTaken& taken) {
     const bool is_it = taken.check == check && taken.asked_at > since;
-    return is_it && (!nodes || std::ranges::find(nodes, taken.node) != nodes->end());
+    return is_it && (!nodes || std::ranges::find(*nodes, taken.node) != nodes->end());
   });
 }
 
