@@ -45,11 +45,6 @@ class ElasticBench : public Bench {
     return names;
   }
 
-  template <class W>
-  bool owes(int node) const {
-    const auto work = pending_work(state, id(node));
-    return work && std::holds_alternative<W>(work->work);
-  }
   // Its agent does only this.
   void obey_once(int node) {
     const auto work = pending_work(state, id(node));
@@ -69,10 +64,8 @@ class ElasticBench : public Bench {
     obey();
     REQUIRE(held(node)->membership.is_member);
   }
-  void notice(int node, std::optional<Milliseconds> leaves_in) {
-    observe(NodeNotice{id(node), leaves_in, "/run/leave", false, "boot1", "agent1"});
-  }
   void kill_rank(int rank) { exit_rank(rank, {0, 9}); }
+  void kill_and_obey(int rank) { exit_and_obey(rank, {0, 9}); }
   void end_members() {
     for (const int rank : members()) exit_rank(rank, {});
   }

@@ -10,8 +10,7 @@ using namespace muster::test;
 namespace {
 
 std::vector<Record> a_run_with_a_restart() {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0});
   REQUIRE(bench.violations().empty());
@@ -42,8 +41,7 @@ std::string first(const std::vector<std::string>& found) {
 }  // namespace
 
 TEST_CASE("I1: a node with two attempts is seen") {
-  Bench bench;
-  bench.submit(a_job("x").on_nodes(1));
+  Bench bench(a_job("x").on_nodes(1), 0);
   bench.submit(a_job("y").on_nodes(1));
   State broken = bench.state;
   std::get<Active>(broken.jobs.at(JobId{"y"}).phase).attempt.nodes[0].id = NodeId{"h01"};
@@ -51,8 +49,7 @@ TEST_CASE("I1: a node with two attempts is seen") {
 }
 
 TEST_CASE("I1: a node that is used and not owned, or owned and not used, is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   const auto broken = [&](auto change) {
     State state = bench.state;
     change(state);
@@ -107,8 +104,7 @@ TEST_CASE("I5: a launch on a drained or unchecked node is seen") {
 }
 
 TEST_CASE("I9: a second end is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.finish();
   bench.journal.push_back(bench.journal.back());
   CHECK_THAT(first(violations(bench.journal)), ContainsSubstring("I9"));
@@ -122,8 +118,7 @@ namespace {
 std::vector<Record> an_elastic_run() {
   ElasticBench bench(a_job().elastic(2, 3).of_cluster(3), 2);
   bench.come(3);
-  bench.kill_rank(0);
-  bench.obey();
+  bench.kill_and_obey(0);
   REQUIRE(bench.violations().empty());
   REQUIRE(bench.count<NodeReleased>() == 1);
   return bench.journal;
@@ -177,8 +172,7 @@ TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
 }
 
 TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   const auto broken = [&](auto change) {
     State state = bench.state;
     change(std::get<Active>(state.jobs.at(JobId{"train"}).phase).attempt.nodes.at(1));
@@ -197,8 +191,7 @@ TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
 }
 
 TEST_CASE("I12: a fixed job whose nodes change is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   std::vector<Record> journal = bench.journal;
   journal.push_back({bench.now, Decision{NodeTaken{{"train"}, {0}, {"h03"}, "it is free"}}});
   CHECK_THAT(first(violations(journal)), ContainsSubstring("no elastic attempt"));
