@@ -95,10 +95,6 @@ bool is_excluded_by_rule(const Rank& rank) {
 
 }  // namespace
 
-StopBegun as_stop(const NodeLeaves& leaves) {
-  return {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node};
-}
-
 void apply_one(State& state, Time at, const NodeTaken& record) {
   Attempt* attempt = growing(state, record.job, record.attempt);
   if (!attempt || find_node(*attempt, record.node)) return;

@@ -92,7 +92,6 @@ void release(State& state, const NodeId& id, const JobId& owner);
 // Or keeps it, because processes of the attempt there do not die.
 void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
                    const StopBegun& why);
-StopBegun as_stop(const NodeLeaves& leaves);
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
 
 }  // namespace muster

@@ -112,9 +112,8 @@ bool only_followed(const Attempt& attempt, const AttemptNode& node) {
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
                           const AttemptNode& node) {
   if (only_followed(attempt, node)) return;
-  const NodeLeaves& leaves = node.departure->why;
-  StopBegun why{leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, node.id};
-  remember_failure(turn, job, attempt, cause_on_node(job, attempt, why));
+  const AttemptCause cause = cause_on_node(job, attempt, as_stop(node.departure->why));
+  remember_failure(turn, job, attempt, cause);
 }
 
 void release(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {

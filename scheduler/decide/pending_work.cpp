@@ -32,10 +32,7 @@ std::optional<Work> reservation(int count) {
 std::optional<Work> work_of_leaving(const Attempt& attempt, const AttemptNode& node) {
   if (is_stoppable(attempt, node)) {
     if (node.membership.told < attempt.members.epoch) return MembersWork{};
-    const NodeLeaves& leaves = node.departure->why;
-    return StopWork{
-        {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node},
-        true};
+    return StopWork{as_stop(node.departure->why), true};
   }
   if (is_collectable(node)) return CollectWork{node.collection.failures};
   return std::nullopt;

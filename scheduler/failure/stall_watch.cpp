@@ -58,13 +58,11 @@ StallWatch::StallWatch(Subject subject, Milliseconds now)
   for (Watched& rank : ranks_) rank.since = rank.stepped_at = now;
   for (const RankId other : subject_.others)
     ranks_.at(static_cast<std::size_t>(other.value)).ended = true;
-  if (subject_.told) inherit(*subject_.told);
-}
-
-// A controller that was restarted knows what it said and not yet why.
-void StallWatch::inherit(const StallSeen& told) {
-  told_ = Finding{told.stall, told.rank, told.sentence, told.silent_for, told.limit};
-  is_heir_ = true;
+  // A controller that was restarted knows what it said and not yet why.
+  is_heir_ = subject_.told.has_value();
+  if (const auto& told = subject_.told) {
+    told_ = Finding{told->stall, told->rank, told->sentence, told->silent_for, told->limit};
+  }
 }
 
 // ---- what is told -----------------------------------------------------------------------------

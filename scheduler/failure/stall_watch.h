@@ -148,7 +148,6 @@ class StallWatch {
   std::size_t alive_and(Doing doing) const;
   bool all_quiet() const;
   Milliseconds last_life(Milliseconds t) const;
-  void inherit(const StallSeen& told);
   std::optional<StallSeen> tell(const std::optional<Finding>& found);
   StallSeen record_of(const Finding& finding) const;
   const Watched& at(RankId rank) const;

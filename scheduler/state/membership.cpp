@@ -51,6 +51,10 @@ bool is_finishing(const Attempt& attempt) {
   });
 }
 
+StopBegun as_stop(const NodeLeaves& leaves) {
+  return {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node};
+}
+
 std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeId>& leaving,
                                  const std::vector<NodeId>& coming) {
   std::vector<RankId> ranks;

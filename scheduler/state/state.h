@@ -245,7 +245,6 @@ struct Job {
   std::vector<CheckpointRef> found;    // in the first gate, before this job wrote anything
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
   std::optional<CheckpointRef> newest_certified;   // as the nodes told when they were clean
-  std::optional<CheckpointRef> resumed_from;       // of the latest launch
   std::vector<Fork> forks;  // launches that went back, by rising epoch and step
   JobPhase phase;
 };
