@@ -111,7 +111,7 @@ void Controller::ask_for_outputs_again() {
     const Attempt* attempt = active_attempt(job);
     if (attempt == nullptr || !phase_of<Collecting>(*attempt)) continue;
     for (const AttemptNode& node : attempt->nodes) {
-      if (!has_delivered(node) || !node.is_active()) continue;
+      if (!has_delivered(node) || !is_active(node)) continue;
       observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});
     }
   }

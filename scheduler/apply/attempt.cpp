@@ -23,8 +23,8 @@ std::vector<int> dealt_processes(const Attempt& attempt) {
 // It sends what its ranks wrote, or is asked for it once more.
 AttemptNode* asked_again(Attempt& attempt, const NodeId& id) {
   AttemptNode* node = find_node(attempt, id);
-  const bool is_over = node && (phase_of<Collecting>(attempt) || node->leaves);
-  return is_over && node->collected && !node->collected->error.empty() ? node : nullptr;
+  const bool is_over = node && (phase_of<Collecting>(attempt) || node->departure);
+  return is_over && collection_failure(*node) ? node : nullptr;
 }
 
 }  // namespace
@@ -33,8 +33,7 @@ void remember_agent(const State& state, AttemptNode& node) {
   const Node* known = find_node(state, node.id);
   const LinkUp* agent = known ? last_agent(*known) : nullptr;
   if (!agent) return;
-  node.agent_id = agent->agent_id;
-  node.boot_id = agent->boot_id;
+  node.agent = StartAgent{.id = agent->agent_id, .boot_id = agent->boot_id};
 }
 
 void deal_ranks(Attempt& attempt, const Distribution& distribution) {
@@ -48,8 +47,8 @@ void deal_ranks(Attempt& attempt, const Distribution& distribution) {
 void apply_one(State& state, Time at, const StagingBegun& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !phase_of<Gathering>(*attempt)) return;
-  const auto goes = [](const AttemptNode& node) { return node.leaves.has_value(); };
-  if (std::any_of(attempt->nodes.begin(), attempt->nodes.end(), goes)) return;
+  const auto goes = [](const AttemptNode& node) { return node.departure.has_value(); };
+  if (std::ranges::any_of(attempt->nodes, goes)) return;
   attempt->phase = Staging{at};
   Job& job = *find_job(state, record.job);
   job.waiting_since.reset();
@@ -75,7 +74,7 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   for (AttemptNode& node : attempt->nodes) remember_agent(state, node);
   Job& job = *find_job(state, record.job);
   const auto is_one = [](int count) { return count > 0; };
-  const bool has_ranks = std::any_of(record.processes.begin(), record.processes.end(), is_one);
+  const bool has_ranks = std::ranges::any_of(record.processes, is_one);
   if (record.processes.size() == attempt->nodes.size() && (has_ranks || !is_elastic(job.spec))) {
     attempt->processes = record.processes;
     deal_ranks(*attempt, job.spec.distribution);
@@ -83,7 +82,6 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
     attempt->processes = dealt_processes(*attempt);
   }
   add_fork(job.forks, epoch_of(record.attempt), record.resume_from ? record.resume_from->step : 0);
-  job.resumed_from = record.resume_from;
   job.newest_checkpoint = record.resume_from;
   job.resume_step.reset();
   job.certified_because.reset();
@@ -109,9 +107,9 @@ void apply_one(State& state, Time at, const StopBegun& record) {
 void apply_one(State& state, Time at, const NodeFenced& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !(phase_of<Stopping>(*attempt) || node->leaves)) return;
-  node->fenced = record;
-  if (node->leaves) node->collection_seen = at;  // its time to deliver begins
+  if (!node || !(phase_of<Stopping>(*attempt) || node->departure)) return;
+  node->fenced = record.proof;
+  if (node->departure) see_outputs(*node, at);  // its time to deliver begins
 }
 
 void apply_one(State& state, Time at, const CollectionBegun& record) {
@@ -120,8 +118,7 @@ void apply_one(State& state, Time at, const CollectionBegun& record) {
   if (record.again_from) {
     AttemptNode* node = asked_again(*attempt, *record.again_from);
     if (!node) return;
-    node->collected.reset();
-    node->collection_seen = at;
+    node->collection.state = NotCollected{at};
   } else if (const auto* stopping = phase_of<Stopping>(*attempt)) {
     attempt->phase = Collecting{StopBegun{stopping->why}, at};
   }

@@ -55,27 +55,26 @@ std::map<int, std::size_t> listed_ranks(const Attempt& attempt, const std::vecto
   for (const auto& [index, count] : listed) {
     const auto at = static_cast<std::size_t>(index);
     const bool is_whole = count == ranks_on(attempt, at).size();
-    if (!is_whole || !attempt.nodes.at(at).is_active()) return {};
+    if (!is_whole || !is_active(attempt.nodes.at(at))) return {};
   }
   return listed;
 }
 
 void set_member(AttemptNode& node, bool member, std::int64_t epoch) {
-  if (member && !node.member) {
-    node.ready = true;
-    node.member_since = epoch;
-    if (epoch == 1) node.members_told = 1;  // by what starts its ranks
+  if (member && !node.membership.is_member) {
+    node.membership.since = epoch;
+    if (epoch == 1) node.membership.told = 1;  // by what starts its ranks
   }
-  node.member = member;
+  node.membership.is_member = member;
 }
 
 // Before the launch nobody knows a rank yet.
 void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
-  const NodeLeaves leaves = *node.leaves;
+  const NodeLeaves leaves = node.departure->why;
   const bool failed = node.checked && !node.checked->failures.empty();
   const bool lasting =
-      failed && std::any_of(node.checked->failures.begin(), node.checked->failures.end(),
-                            [](const CheckFailure& one) { return one.lasting; });
+      failed && std::ranges::any_of(node.checked->failures,
+                                    [](const CheckFailure& one) { return one.lasting; });
   NodeReplaced passed{leaves.job,      leaves.attempt,
                       leaves.node,     {},
                       leaves.sentence, lasting ? Unfitness::lasting : Unfitness::unhealthy};
@@ -96,10 +95,6 @@ bool is_excluded_by_rule(const Rank& rank) {
 
 }  // namespace
 
-StopBegun as_stop(const NodeLeaves& leaves) {
-  return {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node};
-}
-
 void apply_one(State& state, Time at, const NodeTaken& record) {
   Attempt* attempt = growing(state, record.job, record.attempt);
   if (!attempt || find_node(*attempt, record.node)) return;
@@ -119,9 +114,9 @@ void apply_one(State& state, Time at, const NodeTaken& record) {
 void apply_one(State& state, Time at, const JoinBegun& record) {
   Attempt* attempt = growing(state, record.job, record.attempt);
   const AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !is_joiner(*node) || node->join_begun || record.processes < 1) return;
+  if (!node || !is_joiner(*node) || node->join->begun || record.processes < 1) return;
   AttemptNode& joins = move_behind_ranks(*attempt, *node);
-  joins.join_begun = at;
+  joins.join->begun = at;
   remember_agent(state, joins);
   add_ranks(*attempt, record.processes);
 }
@@ -129,9 +124,7 @@ void apply_one(State& state, Time at, const JoinBegun& record) {
 void apply_one(State& state, Time at, const NodeReady& record) {
   Attempt* attempt = growing(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !node->is_active() || !node->join_begun || node->ready) return;
-  node->ready = true;
-  node->ready_at = at;
+  if (node && is_active(*node) && is_getting_ready(*node)) node->join->ready_at = at;
 }
 
 void apply_one(State& state, Time at, const MembersChanged& record) {
@@ -152,41 +145,39 @@ void apply_one(State& state, Time, const MembersTold& record) {
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node || record.members_epoch > attempt->members.epoch) return;
   // One that goes is stopped whether it could be told or not.
-  if (record.error.empty() || node->leaves) {
-    node->members_told = std::max(node->members_told, record.members_epoch);
+  if (record.error.empty() || node->departure) {
+    node->membership.told = std::max(node->membership.told, record.members_epoch);
   } else if (record.members_epoch == attempt->members.epoch) {
-    node->members_error = record.error;
+    node->membership.error = record.error;
   }
 }
 
 void apply_one(State& state, Time at, const NodeLeaves& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !node->is_active() || node->member) return;
+  if (!node || !is_active(*node) || node->membership.is_member) return;
   if (!is_elastic(find_job(state, record.job)->spec)) return;
   const bool is_after_launch = attempt->has_members() && !is_ending(*attempt);
   const bool gathers = phase_of<Gathering>(*attempt) && active_nodes(*attempt) > 1;
   if (!is_after_launch && !gathers) return;
-  node->leaves = record;
-  node->left_at = at;
+  node->departure = Departure{record, at};
   run_when_started(*attempt, at);
 }
 
 void apply_one(State& state, Time at, const NodeReleased& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || !node->leaves) return;
+  if (!node || !node->departure) return;
   if (phase_of<Gathering>(*attempt)) note_measured(state, record.job, record.node, at);
   if (phase_of<Gathering>(*attempt)) return let_go(state, *attempt, *node);
-  const bool may_run = attempt->launched && node->may_have_started();
-  if (may_run && !node->is_quiet()) return;
+  if (may_have_started(*attempt, *node) && !is_quiet(*node)) return;
   const auto here = ranks_on(*attempt, record.node);
-  if (std::any_of(here.begin(), here.end(), is_excluded_by_rule)) {
+  if (std::ranges::any_of(here, is_excluded_by_rule)) {
     find_job(state, record.job)->excluded.insert(record.node);
   }
   lose_ranks(*attempt, record.node, at);
-  node->released = true;
-  release_after(state, *attempt, *node, as_stop(*node->leaves));
+  node->departure->is_released = true;
+  release_after(state, *attempt, *node, as_stop(node->departure->why));
 }
 
 }  // namespace muster

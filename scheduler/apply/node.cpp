@@ -24,16 +24,13 @@ void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   if (spare && is_fresh) *spare = fresh_node(up.node, at);
   AttemptNode* node = find_node(attempt, up.node);
   if (!node) return;
-  if (!node->may_have_started() && is_fresh && node->is_active()) *node = joining_node(up.node, at);
+  if (is_preparing(*node) && is_fresh && is_active(*node)) *node = joining_node(up.node, at);
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
-  if (node->agent_id.empty()) return;
-  if (node->agent_id == up.agent_id) {
-    node->link_lost_at.reset();
-    node->silent_since.reset();
-    return;
-  }
-  node->agent_changed = true;
-  node->boot_changed = node->boot_changed || node->boot_id != up.boot_id;
+  if (!node->agent) return;
+  StartAgent& agent = *node->agent;
+  if (agent.id == up.agent_id) return agent.lost.reset();
+  const bool rebooted = agent.change == AgentChange::rebooted || agent.boot_id != up.boot_id;
+  agent.change = rebooted ? AgentChange::rebooted : AgentChange::restarted;
   lose_ranks(attempt, up.node, at);
 }
 
@@ -42,9 +39,8 @@ void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at
   Job* job = known.owner ? find_job(state, *known.owner) : nullptr;
   Attempt* attempt = job ? active_attempt(*job) : nullptr;
   AttemptNode* node = attempt ? find_node(*attempt, down.node) : nullptr;
-  if (!node || !attempt->launched || !node->may_have_started() || node->link_lost_at) return;
-  node->link_lost_at = at;
-  node->silent_since = down.silent_since;
+  if (!node || !node->agent || node->agent->lost) return;
+  node->agent->lost = LinkLoss{at, down.silent_since};
 }
 
 // Somebody has looked at it. What was set aside stays counted among those of the last minutes.
@@ -73,8 +69,7 @@ AttemptNode fresh_node(const NodeId& id, Time at) {
 
 AttemptNode joining_node(const NodeId& id, Time at) {
   AttemptNode node = fresh_node(id, at);
-  node.taken_late = true;
-  node.asked_at = at;
+  node.join = Join{.asked_at = at};
   return node;
 }
 

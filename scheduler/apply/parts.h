@@ -74,8 +74,7 @@ void apply_one(State& state, Time at, const StallSeen& record);
 
 // For explain and the report: State stays as it is.
 template <class Told>
-requires Told::is_told_only
-void apply_one(State&, Time, const Told&) {}
+requires Told::is_told_only void apply_one(State&, Time, const Told&) {}
 
 // Shared by them.
 Node& node_at(State& state, const NodeId& id);        // made when first heard of
@@ -87,12 +86,12 @@ void forget_spare(Attempt& attempt, const NodeId& id);
 // That its gate measured it until now, where it did: before anything changes that ends that.
 void note_measured(State& state, const JobId& job, const NodeId& node, Time at);
 void remember_agent(const State& state, AttemptNode& node);  // that is told to start ranks
+void see_outputs(AttemptNode& node, Time at);  // they arrive, or may do so from now on
 void run_when_started(Attempt& attempt, Time at);
 void release(State& state, const NodeId& id, const JobId& owner);
 // Or keeps it, because processes of the attempt there do not die.
 void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
                    const StopBegun& why);
-StopBegun as_stop(const NodeLeaves& leaves);
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
 
 }  // namespace muster

@@ -14,8 +14,7 @@ bool are_free(const State& state, const AttemptPlaced& placed) {
   std::set<NodeId> distinct(placed.nodes.begin(), placed.nodes.end());
   distinct.insert(placed.spares.begin(), placed.spares.end());
   return !placed.nodes.empty() && distinct.size() == placed.nodes.size() + placed.spares.size() &&
-         std::all_of(distinct.begin(), distinct.end(),
-                     [&](const NodeId& node) { return is_free(state, node); });
+         std::ranges::all_of(distinct, [&](const NodeId& node) { return is_free(state, node); });
 }
 
 // The attempt, while nothing of it runs and its nodes may still change.
@@ -38,7 +37,7 @@ std::vector<RanThere> ran_there(const Attempt& attempt, Time ended_at) {
     if (!may_have_run(attempt, i)) continue;
     const AttemptNode& node = attempt.nodes[i];
     RanThere there{node.id, std::nullopt, ended_at};
-    if (node.leaves) there = {node.id, node.leaves->reason, node.left_at};
+    if (node.departure) there = {node.id, node.departure->why.reason, node.departure->at};
     ran.push_back(std::move(there));
   }
   return ran;
@@ -52,7 +51,7 @@ PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at)
   past.newest_checkpoint = record.newest_checkpoint;
   past.started_at = attempt.running_since.value_or(attempt.placed_at);
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.is_active()) past.nodes.push_back(node.id);
+    if (is_active(node)) past.nodes.push_back(node.id);
   }
   for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
   past.ran = ran_there(attempt, at);
@@ -77,7 +76,7 @@ std::optional<StopBegun> why_it_ends(const Attempt& attempt) {
 void give_back(State& state, const Job& job, const Attempt& attempt) {
   const auto why = why_it_ends(attempt);
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.released) continue;
+    if (is_released(node)) continue;
     if (why)
       release_after(state, attempt, node, *why);
     else
@@ -107,7 +106,7 @@ void forget_spare(Attempt& attempt, const NodeId& id) {
 
 void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
                    const StopBegun& why) {
-  const bool is_stuck = (node.unkillable_since || node.is_unproven()) && !node.agent_changed;
+  const bool is_stuck = (unkillable_since(node) || is_unproven(node)) && !has_changed_agent(node);
   if (is_stuck) node_at(state, node.id).unclean = Unclean{why.job, attempt.id, why};
   release(state, node.id, why.job);
 }

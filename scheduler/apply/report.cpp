@@ -20,7 +20,7 @@ template <class P, class Report>
 AttemptNode* reporting_or_joining(State& state, const Report& report) {
   Attempt* attempt = find_attempt(state, report.job, report.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, report.node) : nullptr;
-  const bool joins = node && node->is_active() && !node->may_have_started();
+  const bool joins = node && is_active(*node) && is_preparing(*node);
   return joins && phase_of<Running>(*attempt) ? node : reporting<P>(state, report);
 }
 
@@ -38,7 +38,7 @@ template <class Report>
 AttemptNode* delivering(State& state, const Report& report) {
   Attempt* attempt = find_attempt(state, report.job, report.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, report.node) : nullptr;
-  const bool has_left = node && node->leaves && node->is_quiet();
+  const bool has_left = node && node->departure && is_quiet(*node);
   return has_left ? node : reporting<Collecting>(state, report);
 }
 
@@ -56,9 +56,8 @@ void start_ranks(Attempt& attempt, const NodeId& id, Time at) {
 }
 
 bool all_started(const Attempt& attempt) {
-  return std::all_of(attempt.nodes.begin(), attempt.nodes.end(), [](const AttemptNode& node) {
-    return !node.is_active() || (node.started && node.started->error.empty());
-  });
+  return std::ranges::all_of(
+      attempt.nodes, [](const AttemptNode& node) { return !is_active(node) || has_started(node); });
 }
 
 void see_checkpoint(Job& job, Attempt& attempt, const std::optional<CheckpointRef>& checkpoint) {
@@ -84,6 +83,10 @@ void clean_up(State& state, const NodeClean& report) {
 
 }  // namespace
 
+void see_outputs(AttemptNode& node, Time at) {
+  if (auto* waits = std::get_if<NotCollected>(&node.collection.state)) waits->seen = at;
+}
+
 void run_when_started(Attempt& attempt, Time at) {
   if (!phase_of<Starting>(attempt) || !all_started(attempt)) return;
   attempt.phase = Running{at};
@@ -95,7 +98,7 @@ void apply_one(State& state, Time at, const NodeChecked& record) {
   if (!node || node->checked) return;
   note_measured(state, record.job, record.node, at);
   node->checked = record;
-  node->asked_at = at;
+  if (node->join) node->join->asked_at = at;
   Job& job = *find_job(state, record.job);
   const bool before_first_launch = job.forks.empty() && !job.newest_checkpoint;
   if (!before_first_launch) return;
@@ -111,7 +114,7 @@ void apply_one(State& state, Time at, const NodeStaged& record) {
   AttemptNode* node = reporting_or_spare<Staging>(state, record);
   if (!node || node->staged) return;
   node->staged = record;
-  node->asked_at = at;
+  if (node->join) node->join->asked_at = at;
 }
 
 void apply_one(State& state, Time, const PortsReserved& record) {
@@ -121,8 +124,8 @@ void apply_one(State& state, Time, const PortsReserved& record) {
 
 void apply_one(State& state, Time at, const NodeStarted& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
-  AttemptNode* node = attempt && attempt->launched ? find_node(*attempt, record.node) : nullptr;
-  if (!node || node->started || !node->may_have_started()) return;
+  AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
+  if (!node || node->started || !may_have_started(*attempt, *node)) return;
   node->started = record;
   if (record.error.empty()) start_ranks(*attempt, record.node, at);
   run_when_started(*attempt, at);
@@ -147,34 +150,34 @@ void apply_one(State& state, Time at, const NodeClean& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node) return clean_up(state, record);
-  if (!attempt->launched || !(is_ending(*attempt) || node->leaves)) return;
+  if (!attempt->launched || !(is_ending(*attempt) || node->departure)) return;
   Job& job = *find_job(state, record.job);
   see_checkpoint(job, *attempt, record.newest_checkpoint);
   see_certified(job, record.newest_certified);
-  if (node->is_clean()) return;
-  node->clean = record;
-  if (node->leaves) node->collection_seen = at;
+  if (is_clean(*node)) return;
+  if (node->departure) see_outputs(*node, at);
   if (record.unkillable.empty()) {
-    node->unkillable_since.reset();
+    node->stopped = ProvenClean{};
     lose_ranks(*attempt, record.node, at);
-  } else if (!node->unkillable_since) {
-    node->unkillable_since = at;
+  } else if (!unkillable_since(*node)) {
+    node->stopped = Unkillable{at};
   }
 }
 
 void apply_one(State& state, Time at, const CollectionSeen& record) {
-  if (AttemptNode* node = delivering(state, record)) node->collection_seen = at;
+  if (AttemptNode* node = delivering(state, record)) see_outputs(*node, at);
 }
 
 // An error may take back what had arrived; told twice, it counts once.
 void apply_one(State& state, Time at, const OutputsCollected& record) {
   AttemptNode* node = delivering(state, record);
-  const bool failed = !record.error.empty();
-  if (!node || (node->collected && (!failed || !node->collected->error.empty()))) return;
-  node->collected = record;
-  if (!failed) return;
-  node->collect_failures += 1;
-  node->collect_failed_at = at;
+  if (!node || collection_failure(*node)) return;
+  if (record.error.empty()) {
+    node->collection.state = Collected{};
+    return;
+  }
+  node->collection.state = CollectionFailed{record.error, at};
+  node->collection.failures += 1;
 }
 
 void apply_one(State& state, Time, const StallSeen& record) {

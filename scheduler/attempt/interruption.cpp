@@ -2,8 +2,7 @@
 // a hang, the time limit. An elastic attempt first tries to go on without the node.
 #include <algorithm>
 
-#include "scheduler/attempt/node_failure.h"
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/placement/allocate.h"
 #include "scheduler/state/limits.h"
@@ -18,7 +17,7 @@ namespace {
 
 // Neither runs nor ended well. One look at each rank spares the two that tell what happened.
 bool has_troubled_ranks(const Attempt& attempt) {
-  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [](const Rank& rank) {
+  return std::ranges::any_of(attempt.ranks, [](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done ? !done->exit.status.ok() : std::holds_alternative<RankGone>(rank.state);
   });
@@ -109,7 +108,7 @@ std::optional<StopBegun> rank_failed(const Job& job, const Attempt& attempt) {
 std::int64_t latest_coming(const Attempt& attempt) {
   std::int64_t latest = 0;
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.member) latest = std::max(latest, node.member_since);
+    if (node.membership.is_member) latest = std::max(latest, node.membership.since);
   }
   return latest;
 }
@@ -118,7 +117,7 @@ std::int64_t latest_coming(const Attempt& attempt) {
 // whoever has left since: it is given a moment to end too.
 bool came_too_late(const Attempt& attempt, const Rank& rank) {
   const AttemptNode& node = node_of(attempt, rank);
-  return node.taken_late && is_unfinished(rank) && node.member_since == latest_coming(attempt);
+  return node.join && is_unfinished(rank) && node.membership.since == latest_coming(attempt);
 }
 
 // Every rank that takes part ended with 0.

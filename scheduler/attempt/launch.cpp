@@ -1,6 +1,6 @@
 // From a healthy gang to running ranks: staging, ports, launch. A node that fails here ends the
 // attempt.
-#include "scheduler/attempt/launch.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
@@ -93,7 +93,7 @@ void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
   if (is_elastic(job.spec) && !attempt.has_members()) return begin_membership(turn, job, attempt);
   const AttemptNode* silent = nullptr;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.is_active()) continue;
+    if (!is_active(node)) continue;
     if (!node.started && !silent) silent = &node;
     if (!node.started || node.started->error.empty()) continue;
     return fail(turn, job, attempt, node.id, " did not start its ranks: " + node.started->error,

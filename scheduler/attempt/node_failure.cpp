@@ -1,4 +1,4 @@
-#include "scheduler/attempt/node_failure.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
@@ -56,7 +56,7 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
 }
 
 std::optional<StopBegun> faulty(const Job& job, const Attempt& attempt, const AttemptNode& node) {
-  const NodeFaulted* fault = stopping_fault(attempt, node.id);
+  const NodeFaulted* fault = stopping_fault(attempt, &node.id);
   if (!fault) return std::nullopt;
   StopBegun why = stop_for(job, attempt, StopReason::faulty, fault_text(*fault), node.id);
   why.in_doubt = fault->fault.in_doubt;
@@ -81,7 +81,7 @@ std::optional<StopBegun> agent_lost(const Job& job, const Attempt& attempt,
                       "the agent of " + node.id.value + " stopped its ranks by itself", node.id);
     }
     if (!std::holds_alternative<RankGone>(rank.state)) continue;
-    const char* what = node.boot_changed ? " rebooted" : " lost its ranks: its agent restarted";
+    const char* what = has_rebooted(node) ? " rebooted" : " lost its ranks: its agent restarted";
     return stop_for(job, attempt, StopReason::node_lost, node.id.value + what, node.id);
   }
   return std::nullopt;

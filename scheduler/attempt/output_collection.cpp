@@ -1,4 +1,4 @@
-#include "scheduler/attempt/output_collection.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 
 std::string why_not_copied(const Turn& turn, const AttemptNode& node) {
   const std::string& name = node.id.value;
-  if (node.collected) return node.collected->error;
+  if (const auto* failed = collection_failure(node)) return failed->error;
   if (!is_source_of_outputs(node)) return name + " has not proven that its ranks are gone";
   const Unlinked* link = unlinked(turn.state, node.id);
   if (link) return link_text(node.id, link->failure);
@@ -24,9 +24,10 @@ Milliseconds pause_after(int failures) {
 }
 
 // Whether the node is asked again, at once or later.
-bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
+bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node,
+                 Time failed_at) {
   if (job.cancel) return false;
-  if (turn.moment.reached(*node.collect_failed_at + pause_after(node.collect_failures))) {
+  if (turn.moment.reached(failed_at + pause_after(node.collection.failures))) {
     turn.decide(CollectionBegun{job.id, attempt.id, node.id});
   }
   return true;
@@ -41,25 +42,26 @@ Milliseconds patience(const Job& job, const Attempt& attempt) {
 }
 
 Time asked_since(const Attempt& attempt, const AttemptNode& node) {
-  const auto* collecting = phase_of<Collecting>(attempt);
-  return node.leaves || !collecting ? node.left_at : collecting->since;
+  return node.departure ? node.departure->at : phase_of<Collecting>(attempt)->since;
 }
 
 }  // namespace
 
 bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
   if (!may_deliver(node)) return false;
-  if (node.collected) return tries_again(turn, job, attempt, node);
+  if (const auto* failed = collection_failure(node)) {
+    return tries_again(turn, job, attempt, node, failed->at);
+  }
   if (const Unlinked* link = unlinked(turn.state, node.id)) {
     return !turn.moment.reached(link->since + patience(job, attempt));
   }
   const Time since = asked_since(attempt, node);
-  return !turn.moment.reached(std::max(since, node.collection_seen.value_or(since)) +
-                              collect_limit);
+  const auto& seen = std::get<NotCollected>(node.collection.state).seen;
+  return !turn.moment.reached(std::max(since, seen.value_or(since)) + collect_limit);
 }
 
 std::string left_behind_text(const Turn& turn, const AttemptNode& node) {
-  if (!node.started || !node.started->error.empty() || has_delivered(node)) return "";
+  if (!has_started(node) || has_delivered(node)) return "";
   const std::string& directory = node.started->directory;
   return "the outputs of " + node.id.value + " were not copied (" + why_not_copied(turn, node) +
          "): what it has of them is still on " + node.id.value + " in outputs/ and logs/ of " +

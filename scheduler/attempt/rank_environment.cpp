@@ -239,13 +239,4 @@ Environment GangVariables::own(RankId id) const {
   return env;
 }
 
-Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
-                           const std::vector<NodeFacts>& nodes, const std::vector<int>& processes,
-                           RankId rank) {
-  const GangVariables variables(spec, job, attempt, nodes, processes);
-  Environment env = variables.shared();
-  env.merge(variables.own(rank));
-  return env;
-}
-
 }  // namespace muster

@@ -51,9 +51,4 @@ struct GangVariables {
   std::vector<int> present;  // indices of their nodes, rising
 };
 
-// Both parts of one rank.
-Environment rank_variables(const JobSpec& spec, const JobId& job, AttemptId attempt,
-                           const std::vector<NodeFacts>& nodes, const std::vector<int>& processes,
-                           RankId rank);
-
 }  // namespace muster

@@ -1,10 +1,7 @@
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
-#include "scheduler/attempt/node_failure.h"
-#include "scheduler/attempt/output_collection.h"
-#include "scheduler/attempt/stop.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/failure/first_failure.h"
 #include "scheduler/node/status.h"
@@ -36,7 +33,8 @@ std::optional<StopBegun> start_failed(Turn& turn, const Job& job, const Attempt&
                     node.id.value + " did not start its ranks: " + node.started->error, node.id);
   }
   const auto* starting = phase_of<Starting>(attempt);
-  const Time since = node.join_begun.value_or(starting ? starting->since : node.joined_at);
+  const Time launched_at = starting ? starting->since : node.joined_at;
+  const Time since = node.join ? node.join->begun.value_or(launched_at) : launched_at;
   if (!turn.moment.reached(since + start_limit)) return std::nullopt;
   return stop_for(job, attempt, StopReason::start_failed,
                   node.id.value + " did not start its ranks within " + duration_text(start_limit),
@@ -45,9 +43,9 @@ std::optional<StopBegun> start_failed(Turn& turn, const Job& job, const Attempt&
 
 std::optional<StopBegun> cannot_be_told(const Job& job, const Attempt& attempt,
                                         const AttemptNode& node) {
-  if (node.members_error.empty()) return std::nullopt;
+  if (node.membership.error.empty()) return std::nullopt;
   return stop_for(job, attempt, StopReason::node_lost,
-                  node.id.value + " did not get the list of workers: " + node.members_error,
+                  node.id.value + " did not get the list of workers: " + node.membership.error,
                   node.id);
 }
 
@@ -93,7 +91,7 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
   std::vector<NodeLeaves> leaves;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const AttemptNode& node = attempt.nodes[i];
-    if (!node.is_active() || node.member || is_joiner(node)) continue;
+    if (!is_active(node) || node.membership.is_member || is_joiner(node)) continue;
     const auto found = case_of(turn, job, attempt, i);
     leaves.push_back(found ? leaves_of(found->why)
                            : leaves_for(job, attempt, node.id, StopReason::node_lost,
@@ -106,22 +104,20 @@ std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& at
 bool only_followed(const Attempt& attempt, const AttemptNode& node) {
   const auto index = static_cast<std::size_t>(&node - attempt.nodes.data());
   const auto failures = failures_on(attempt, index, false);
-  return !failures.empty() &&
-         std::all_of(failures.begin(), failures.end(), [](const Failure& failure) {
-           return failure.judgement.standing == Standing::consequence;
-         });
+  return !failures.empty() && std::ranges::all_of(failures, [](const Failure& failure) {
+    return failure.judgement.standing == Standing::consequence;
+  });
 }
 
 void remember_what_failed(Turn& turn, const Job& job, const Attempt& attempt,
                           const AttemptNode& node) {
   if (only_followed(attempt, node)) return;
-  const NodeLeaves& leaves = *node.leaves;
-  StopBegun why{leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, node.id};
-  remember_failure(turn, job, attempt, cause_on_node(job, attempt, why));
+  const AttemptCause cause = cause_on_node(job, attempt, as_stop(node.departure->why));
+  remember_failure(turn, job, attempt, cause);
 }
 
 void release(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {
-  if (attempt.launched && node.may_have_started()) remember_what_failed(turn, job, attempt, node);
+  if (may_have_started(attempt, node)) remember_what_failed(turn, job, attempt, node);
   turn.decide(NodeReleased{job.id, attempt.id, node.id, left_behind_text(turn, node)});
 }
 
@@ -136,11 +132,11 @@ std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& at
   if (!attempt.has_members()) return {};
   std::vector<Case> cases;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (!attempt.nodes[i].member) continue;
+    if (!attempt.nodes[i].membership.is_member) continue;
     if (auto found = case_of(turn, job, attempt, i)) cases.push_back(std::move(*found));
   }
   const auto stops = [&](const Case& one) { return stops_all(job, attempt, one.why); };
-  if (std::any_of(cases.begin(), cases.end(), stops)) return {};
+  if (std::ranges::any_of(cases, stops)) return {};
   const std::size_t all = member_nodes(attempt);
   const std::size_t least = node_range(job.spec).least;
   for (const bool only_certain : {false, true}) {
@@ -169,7 +165,7 @@ bool let_go(Turn& turn, const Job& job, const Attempt& attempt) {
 std::optional<StopBegun> unspared(Turn& turn, const Job& job, const Attempt& attempt) {
   if (!attempt.has_members()) return std::nullopt;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (!attempt.nodes[i].member) continue;
+    if (!attempt.nodes[i].membership.is_member) continue;
     if (auto why = trouble(turn, job, attempt, i)) return why;
   }
   return std::nullopt;
@@ -184,10 +180,10 @@ std::optional<NodeLeaves> started_trouble(Turn& turn, const Job& job, const Atte
 bool see_off(Turn& turn, const Job& job, const Attempt& attempt) {
   bool any = false;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.leaves || node.released) continue;
+    if (is_active(node) || is_released(node)) continue;
     any = true;
-    const bool may_run = attempt.launched && node.may_have_started();
-    if (may_run && !node.is_quiet())
+    const bool may_run = may_have_started(attempt, node);
+    if (may_run && !is_quiet(node))
       fence(turn, job, attempt, node);
     else if (!may_run || !awaits_outputs(turn, job, attempt, node))
       release(turn, job, attempt, node);

@@ -3,11 +3,9 @@
 // notices before that, nor when it fails.
 #include <algorithm>
 
-#include "scheduler/attempt/launch.h"
-#include "scheduler/attempt/scale_down.h"
+#include "scheduler/attempt/parts.h"
 #include "scheduler/placement/allocate.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/placement/fitness.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
@@ -24,7 +22,7 @@ namespace {
 // A job that waits for nodes of the same target and has no lower priority; or one whose attempt has
 // just ended: whether it wants its nodes again is decided in this turn.
 bool somebody_claims(const State& state, const Job& job) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const auto& item) {
+  return std::ranges::any_of(state.jobs, [&](const auto& item) {
     const Job& other = item.second;
     if (active_attempt(other) || other.target.name != job.target.name) return false;
     return is_undecided(other) || other.spec.muster.priority >= job.spec.muster.priority;
@@ -35,8 +33,8 @@ bool somebody_claims(const State& state, const Job& job) {
 bool may_come(const State& state, const Attempt& attempt, const NodeId& id) {
   const LinkUp* agent = linked_agent(state, id);
   if (!agent || find_node(attempt, id)) return false;
-  return std::none_of(attempt.nodes.begin(), attempt.nodes.end(), [&](const AttemptNode& before) {
-    const bool is_known = before.agent_id.empty() || before.agent_id == agent->agent_id;
+  return std::ranges::none_of(attempt.nodes, [&](const AttemptNode& before) {
+    const bool is_known = !before.agent || before.agent->id == agent->agent_id;
     return before.id == id && is_known;
   });
 }
@@ -69,7 +67,8 @@ void take(Turn& turn, const Job& job, const Attempt& attempt) {
 
 std::optional<std::string> port_trouble(Turn& turn, const AttemptNode& node, int wanted) {
   if (node.ports) return ports_trouble(node, wanted);
-  if (!node.staged || !turn.moment.reached(node.asked_at + reserve_limit)) return std::nullopt;
+  if (!node.staged || !turn.moment.reached(node.join->asked_at + reserve_limit))
+    return std::nullopt;
   return " reserved no port within " + duration_text(reserve_limit);
 }
 
@@ -81,7 +80,7 @@ std::optional<NodeLeaves> unprepared(Turn& turn, const Job& job, const Attempt& 
   }
   if (!node.checked) return std::nullopt;
   const int wanted = processes_on(turn.state, job.spec, node.id);
-  auto what = staging_trouble(turn, node, node.asked_at);
+  auto what = staging_trouble(turn, node, node.join->asked_at);
   if (!what && linked_agent(turn.state, node.id)) what = port_trouble(turn, node, wanted);
   if (!what) return std::nullopt;
   return leaves_for(job, attempt, node.id, StopReason::start_failed, node.id.value + *what);
@@ -95,10 +94,12 @@ std::optional<NodeLeaves> unready(Turn& turn, const Job& job, const Attempt& att
     return leaves_for(job, attempt, node.id, StopReason::start_failed, node.id.value + what);
   };
   const auto here = ranks_on(attempt, index);
-  if (!std::all_of(here.begin(), here.end(), is_unfinished)) {
+  if (!std::ranges::all_of(here, is_unfinished)) {
     return fails(" cannot join: a rank of it has ended");
   }
-  if (node.ready || !turn.moment.reached(*node.join_begun + join_limit)) return std::nullopt;
+  if (node.join->ready_at || !turn.moment.reached(*node.join->begun + join_limit)) {
+    return std::nullopt;
+  }
   return fails(" was not ready to join within " + duration_text(join_limit));
 }
 
@@ -113,10 +114,10 @@ bool lead_in(Turn& turn, const Job& job, const Attempt& attempt) {
     const AttemptNode& node = attempt.nodes[i];
     if (!is_joiner(node)) continue;
     auto leaves =
-        node.join_begun ? unready(turn, job, attempt, i) : unprepared(turn, job, attempt, node);
+        node.join->begun ? unready(turn, job, attempt, i) : unprepared(turn, job, attempt, node);
     if (leaves) {
       turn.decide(std::move(*leaves));
-    } else if (!node.join_begun && is_prepared(turn, node)) {
+    } else if (!node.join->begun && is_prepared(turn, node)) {
       turn.decide(
           JoinBegun{job.id, attempt.id, node.id, processes_on(turn.state, job.spec, node.id)});
     }
@@ -134,11 +135,12 @@ void let_in(Turn& turn, const Job& job, const Attempt& attempt) {
   std::optional<Time> since;
   for (const AttemptNode& node : attempt.nodes) {
     if (!is_joiner(node)) continue;
-    const bool is_in = node.ready && node.started;
+    const auto& ready_at = node.join->ready_at;
+    const bool is_in = ready_at && node.started;
     others_come = others_come || !is_in;
     if (!is_in) continue;
     ready.push_back(node.id);
-    since = std::min(since.value_or(node.ready_at), node.ready_at);
+    since = std::min(since.value_or(*ready_at), *ready_at);
   }
   if (ready.empty() || is_finishing(attempt)) return;
   if (others_come && !turn.moment.reached(*since + join_together)) return;

@@ -1,11 +1,9 @@
 // The end of an attempt: every node proves that nothing of it can run or write any more, outputs
 // are collected, the cause is told.
-#include "scheduler/attempt/stop.h"
+#include "scheduler/attempt/parts.h"
 
 #include <algorithm>
 
-#include "scheduler/attempt/output_collection.h"
-#include "scheduler/attempt/scale_down.h"
 #include "scheduler/failure/classify.h"
 #include "scheduler/node/status.h"
 #include "scheduler/state/limits.h"
@@ -20,7 +18,7 @@ namespace {
 std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
   std::vector<std::string> parts;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.is_active()) continue;  // told when it was released
+    if (!is_active(node)) continue;  // told when it was released
     if (std::string text = left_behind_text(turn, node); !text.empty()) {
       parts.push_back(std::move(text));
     }
@@ -30,9 +28,9 @@ std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
 
 // Of a node that was released before, it may have turned out that the ranks are gone.
 bool may_still_run(const State& state, const Job& job, const AttemptNode& node) {
-  if (!node.is_unproven()) return false;
+  if (!is_unproven(node)) return false;
   const Node* known = find_node(state, node.id);
-  return !node.released || (known && known->unclean && known->unclean->job == job.id);
+  return !is_released(node) || (known && known->unclean && known->unclean->job == job.id);
 }
 
 void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
@@ -44,6 +42,10 @@ void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopB
   remember_failure(turn, job, attempt, cause);
   if (cause.succeeded) remember_proven(turn, job, attempt);
   turn.decide(AttemptEnded{job.id, attempt.id, std::move(cause), attempt.newest_checkpoint});
+}
+
+Milliseconds longest_grace(const StopBegun& why) {
+  return std::max(why.grace, why.grace_max);
 }
 
 // A user who cancels what is already stopping need not wait for the grace it was given.
@@ -59,8 +61,8 @@ bool hurry(Turn& turn, const Job& job, const Attempt& attempt) {
 // Stuck processes can still finish a write when the kernel lets go of them, so they are given the
 // time of a lost node.
 bool stuck_too_long(Turn& turn, const Job& job, const AttemptNode& node) {
-  return node.unkillable_since &&
-         turn.moment.reached(*node.unkillable_since + unkillable_limit + job.target.lease);
+  const auto since = unkillable_since(node);
+  return since && turn.moment.reached(*since + unkillable_limit + job.target.lease);
 }
 
 bool lease_is_over(Turn& turn, const Job& job, const AttemptNode& node) {
@@ -70,16 +72,16 @@ bool lease_is_over(Turn& turn, const Job& job, const AttemptNode& node) {
 
 // The node's own going may have begun before the end of the attempt.
 Time should_have_proven(const Attempt& attempt, const AttemptNode& node) {
-  if (node.leaves) return node.left_at + node.leaves->grace + proof_limit;
+  if (const auto& left = node.departure) return left->at + left->why.grace + proof_limit;
   const Stopping& stopping = *phase_of<Stopping>(attempt);
   return stopping.since + longest_grace(stopping.why) + proof_limit;
 }
 
 std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt& attempt,
                                       const AttemptNode& node) {
-  if (!attempt.launched || !node.may_have_started()) return FenceProof::never_started;
-  if (node.agent_changed) {
-    return node.boot_changed ? FenceProof::boot_id_changed : FenceProof::agent_restarted;
+  if (!may_have_started(attempt, node)) return FenceProof::never_started;
+  if (has_changed_agent(node)) {
+    return has_rebooted(node) ? FenceProof::boot_id_changed : FenceProof::agent_restarted;
   }
   if (lease_is_over(turn, job, node) || stuck_too_long(turn, job, node)) {
     return FenceProof::lease_expired;
@@ -94,7 +96,7 @@ void stop(Turn& turn, const Job& job, const Attempt& attempt) {
   if (hurry(turn, job, attempt)) return;
   bool all_quiet = true;
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.released || node.is_quiet()) continue;
+    if (is_released(node) || is_quiet(node)) continue;
     all_quiet = false;
     fence(turn, job, attempt, node);
   }
@@ -106,15 +108,11 @@ void stop(Turn& turn, const Job& job, const Attempt& attempt) {
 void collect(Turn& turn, const Job& job, const Attempt& attempt) {
   bool waiting = see_off(turn, job, attempt);
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.is_active()) continue;
+    if (!is_active(node)) continue;
     waiting = awaits_outputs(turn, job, attempt, node) || waiting;
   }
   const auto& why = phase_of<Collecting>(attempt)->why;
   if (!waiting && why) end_attempt(turn, job, attempt, *why);
-}
-
-Milliseconds longest_grace(const StopBegun& why) {
-  return std::max(why.grace, why.grace_max);
 }
 
 void fence(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {

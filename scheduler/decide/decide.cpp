@@ -1,6 +1,5 @@
 #include "scheduler/decide/decide.h"
 
-#include "scheduler/attempt/scale_down.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node/fault_drain.h"
 #include "scheduler/node/remediation_run.h"

@@ -12,11 +12,15 @@ namespace muster {
 namespace {
 
 bool is_stoppable(const Attempt& attempt, const AttemptNode& node) {
-  return attempt.launched && node.may_have_started() && !node.agent_changed && !node.is_quiet();
+  return may_have_started(attempt, node) && !has_changed_agent(node) && !is_quiet(node);
 }
 
 bool is_collectable(const AttemptNode& node) {
-  return is_source_of_outputs(node) && !node.collected;
+  return is_source_of_outputs(node) && std::holds_alternative<NotCollected>(node.collection.state);
+}
+
+bool awaits_start(const AttemptNode& node) {
+  return !node.started && !has_changed_agent(node);
 }
 
 std::optional<Work> reservation(int count) {
@@ -27,13 +31,10 @@ std::optional<Work> reservation(int count) {
 // Before the others go on without it, its ranks are told; then they are given time to end.
 std::optional<Work> work_of_leaving(const Attempt& attempt, const AttemptNode& node) {
   if (is_stoppable(attempt, node)) {
-    if (node.members_told < attempt.members.epoch) return MembersWork{};
-    const NodeLeaves& leaves = *node.leaves;
-    return StopWork{
-        {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node},
-        true};
+    if (node.membership.told < attempt.members.epoch) return MembersWork{};
+    return StopWork{as_stop(node.departure->why), true};
   }
-  if (is_collectable(node)) return CollectWork{node.collect_failures};
+  if (is_collectable(node)) return CollectWork{node.collection.failures};
   return std::nullopt;
 }
 
@@ -43,22 +44,23 @@ std::optional<Work> work_of_joiner(const State& state, const Job& job, const Att
   if (!node.staged) return StageWork{};
   if (!node.staged->error.empty()) return std::nullopt;
   if (!node.ports) return reservation(processes_on(state, job.spec, node.id));
-  if (node.join_begun && !node.started && !node.agent_changed) return StartWork{};
+  if (node.join->begun && awaits_start(node)) return StartWork{};
   return std::nullopt;
 }
 
 std::optional<Work> work_of_member(const Attempt& attempt, const AttemptNode& node) {
-  if (!node.started && !node.agent_changed) return StartWork{};
-  const bool is_old = node.members_told < attempt.members.epoch && !node.agent_changed;
-  if (is_old && node.members_error.empty()) return MembersWork{};
+  if (awaits_start(node)) return StartWork{};
+  const Membership& known = node.membership;
+  const bool is_old = known.told < attempt.members.epoch && !has_changed_agent(node);
+  if (is_old && known.error.empty()) return MembersWork{};
   return std::nullopt;
 }
 
 // Of an elastic attempt from its launch to its end.
 std::optional<Work> work_while_elastic(const State& state, const Job& job, const Attempt& attempt,
                                        const AttemptNode& node) {
-  if (node.leaves) return work_of_leaving(attempt, node);
-  if (node.member) return work_of_member(attempt, node);
+  if (node.departure) return work_of_leaving(attempt, node);
+  if (node.membership.is_member) return work_of_member(attempt, node);
   return is_joiner(node) ? work_of_joiner(state, job, node) : std::nullopt;
 }
 
@@ -73,12 +75,12 @@ std::optional<Work> work_of(const State& state, const Job& job, const Attempt& a
   const auto* stopping = phase_of<Stopping>(attempt);
   if (stopping && is_stoppable(attempt, node)) return StopWork{stopping->why};
   if (phase_of<Collecting>(attempt) && is_collectable(node)) {
-    return CollectWork{node.collect_failures};
+    return CollectWork{node.collection.failures};
   }
   if (is_ending(attempt)) return std::nullopt;
   if (attempt.has_members()) return work_while_elastic(state, job, attempt, node);
   const bool starts = phase_of<Starting>(attempt) && !is_elastic(job.spec);
-  if (starts && !node.started && !node.agent_changed) return StartWork{};
+  if (starts && awaits_start(node)) return StartWork{};
   return std::nullopt;
 }
 
@@ -126,7 +128,7 @@ std::optional<NodeWork> owed_by(const State& state, const Node& node) {
   if (!attempt) return std::nullopt;
   for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
     const AttemptNode& held = held_node(*attempt, i);
-    if (held.id == node.id && !held.released) return owed_at(state, *job, *attempt, i);
+    if (held.id == node.id && !is_released(held)) return owed_at(state, *job, *attempt, i);
   }
   return std::nullopt;
 }
@@ -135,7 +137,7 @@ void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all)
   const Attempt* attempt = active_attempt(job);
   if (!attempt) return;
   for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
-    if (held_node(*attempt, i).released) continue;
+    if (is_released(held_node(*attempt, i))) continue;
     auto work = owed_at(state, job, *attempt, i);
     if (!work) continue;
     const Node* node = find_node(state, work->node);

@@ -199,8 +199,10 @@ std::optional<SlowestNode> slowest_node(const LaunchProfile& profile) {
   found.sentence = found.node.value + " took " + took_text(found.took_us) + ", of which " +
                    took_text(worst->took_us) + " " + worst->name;
   const std::string cause(cause_of(worst->name));
-  if (behind_us >= far_behind_us) found.sentence += ": " + cause;
-  else if (!alone) found.sentence += "; no node is far behind the others";
+  if (behind_us >= far_behind_us)
+    found.sentence += ": " + cause;
+  else if (!alone)
+    found.sentence += "; no node is far behind the others";
   return found;
 }
 
@@ -209,10 +211,10 @@ std::vector<std::string> launch_phase_names(const LaunchProfile& profile) {
   for (const PhaseText& known : known_phases) {
     const std::string name(known.name);
     const auto has_it = [&](const NodeLaunch& node) {
-      return std::any_of(node.phases.begin(), node.phases.end(),
-                         [&](const LaunchPhase& phase) { return phase.name == name; });
+      return std::ranges::any_of(node.phases,
+                                 [&](const LaunchPhase& phase) { return phase.name == name; });
     };
-    if (std::any_of(profile.nodes.begin(), profile.nodes.end(), has_it)) names.push_back(name);
+    if (std::ranges::any_of(profile.nodes, has_it)) names.push_back(name);
   }
   return names;
 }
@@ -225,7 +227,7 @@ std::int64_t quantile_us(const LaunchProfile& profile, const std::string& phase,
     }
   }
   if (all.empty()) return 0;
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   const auto last = static_cast<double>(all.size() - 1);
   return all[static_cast<std::size_t>(last * share + 0.5)];
 }

@@ -19,7 +19,7 @@ class Summarizer {
     std::visit(
         [&](const auto& side) { std::visit([&](const auto& one) { take(record.at, one); }, side); },
         record.what);
-    follow(record.at);
+    follow();
   }
 
   JobSummary finish() {
@@ -121,7 +121,7 @@ class Summarizer {
   }
 
   // Facts that more than one record makes up are read from the job itself.
-  void follow(Time) {
+  void follow() {
     const Job* job = find_job(state_, summary_.job);
     const Attempt* active = job ? active_attempt(*job) : nullptr;
     AttemptSummary* attempt = active ? find(active->id) : nullptr;
@@ -133,7 +133,7 @@ class Summarizer {
     attempt->members_epoch = active->members.epoch;
     attempt->members.clear();
     for (const AttemptNode& node : active->nodes) {
-      if (node.member) attempt->members.push_back(node.id);
+      if (node.membership.is_member) attempt->members.push_back(node.id);
     }
     if (active->last_step) summary_.last_step = active->last_step;
     if (!summary_.started) summary_.started = active->running_since;

@@ -87,15 +87,14 @@ void take_class(AttemptCause& cause, bool is_loss) {
 // Of several ranks it may be unknown which was first, and known where. What may be the consequence
 // of another's failure says nothing about its node.
 std::optional<NodeId> culprit_node(const std::vector<Failure>& failures) {
-  const bool is_one = std::all_of(failures.begin(), failures.end(), [&](const Failure& failure) {
+  const bool is_one = std::ranges::all_of(failures, [&](const Failure& failure) {
     return failure.node == failures.front().node && failure.judgement.standing > Standing::unclear;
   });
   return is_one ? std::optional(failures.front().node) : std::nullopt;
 }
 
 bool has_node(const std::vector<Failure>& failures) {
-  return std::any_of(failures.begin(), failures.end(),
-                     [](const Failure& failure) { return !failure.rank; });
+  return std::ranges::any_of(failures, [](const Failure& failure) { return !failure.rank; });
 }
 
 bool is_failure(StopReason reason) {

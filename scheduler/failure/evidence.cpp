@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -76,25 +77,16 @@ constexpr std::array<std::string_view, 17> own_exceptions{
     "notimplementederror",
 };
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
-}
-
 // `Assertion `x > 0' failed.` has its condition in the middle.
 bool is_assertion(const std::string& line) {
   const std::size_t at = line.find("assertion");
-  return at != std::string::npos && line.find("failed", at) != std::string::npos;
+  return at != std::string::npos && mentions(line.substr(at), "failed");
 }
 
 template <std::size_t N>
 bool has_any(const std::string& line, const std::array<std::string_view, N>& words) {
-  return std::any_of(words.begin(), words.end(), [&line](std::string_view word) {
-    return line.find(word) != std::string::npos;
-  });
+  return std::ranges::any_of(
+      words, [&line](std::string_view word) { return line.find(word) != std::string::npos; });
 }
 
 // "torch.cuda.OutOfMemoryError: …", "[rank3]: KeyError: 'x'"
@@ -106,8 +98,8 @@ bool is_own_exception(std::string_view line) {
   }
   const std::string_view name = line.substr(0, line.find(':'));
   if (name.find(' ') != std::string_view::npos) return false;
-  return std::any_of(own_exceptions.begin(), own_exceptions.end(),
-                     [name](std::string_view known) { return name.ends_with(known); });
+  return std::ranges::any_of(own_exceptions,
+                             [name](std::string_view known) { return name.ends_with(known); });
 }
 
 bool tells_of_own(const std::string& line) {
@@ -142,7 +134,7 @@ int signal_of(const ExitStatus& status) {
   constexpr std::array reported{SIGILL,  SIGABRT, SIGBUS,  SIGFPE,
                                 SIGKILL, SIGSEGV, SIGPIPE, SIGTERM};
   const int signal = status.code - shell_signal_base;
-  return std::find(reported.begin(), reported.end(), signal) == reported.end() ? 0 : signal;
+  return std::ranges::find(reported, signal) == reported.end() ? 0 : signal;
 }
 
 bool is_killed_by_memory(const RankExited& exit) {

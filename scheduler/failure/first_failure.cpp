@@ -49,8 +49,8 @@ Timeline timeline_of(const std::vector<Failure>& failures) {
     }
     all.push_back(timed);
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Timed& a, const Timed& b) { return a.earliest_us < b.earliest_us; });
+  std::ranges::stable_sort(
+      all, [](const Timed& a, const Timed& b) { return a.earliest_us < b.earliest_us; });
   return all;
 }
 
@@ -68,7 +68,7 @@ Timeline earliest_of(const Timeline& all) {
 // A rank cannot take another node down, but a node takes ranks elsewhere with it.
 void leave_out_fallout_of_nodes(Timeline& candidates) {
   const auto is_node = [](const Timed& one) { return one.is_node(); };
-  if (std::none_of(candidates.begin(), candidates.end(), is_node)) return;
+  if (std::ranges::none_of(candidates, is_node)) return;
   std::erase_if(candidates, [](const Timed& one) { return one.standing() == Standing::silent; });
 }
 
@@ -121,25 +121,26 @@ Timeline candidates_of(const Timeline& all) {
 // A node that never answered again, or came back empty, while its ranks had not ended.
 bool is_lost(const Attempt& attempt, std::size_t index) {
   const AttemptNode& node = attempt.nodes[index];
-  const bool gone = node.fenced && node.fenced->proof != FenceProof::never_started &&
-                    !node.is_unproven() && !node.unkillable_since;
+  const bool gone = node.fenced && *node.fenced != FenceProof::never_started &&
+                    !is_unproven(node) && !unkillable_since(node);
   const auto here = ranks_on(attempt, index);
-  return gone && std::any_of(here.begin(), here.end(), [](const Rank& rank) {
+  return gone && std::ranges::any_of(here, [](const Rank& rank) {
            return !std::holds_alternative<RankDone>(rank.state);
          });
 }
 
 std::string loss_text(const AttemptNode& node) {
-  if (node.boot_changed) return "rebooted";
-  if (node.agent_changed) return "lost its ranks: its agent restarted";
-  return "was lost";
+  if (has_rebooted(node)) return "rebooted";
+  return has_changed_agent(node) ? "lost its ranks: its agent restarted" : "was lost";
 }
 
 Failure loss_of(const AttemptNode& node) {
   Failure failure;
   failure.node = node.id;
-  failure.when = node.silent_since;
-  if (node.link_lost_at) failure.at_ms = to_ms(*node.link_lost_at);
+  if (node.agent && node.agent->lost) {
+    failure.when = node.agent->lost->silent_since;
+    failure.at_ms = to_ms(node.agent->lost->at);
+  }
   failure.how = loss_text(node);
   failure.judgement.standing = Standing::proven;
   return failure;

@@ -48,13 +48,12 @@ const StallWatch::Watched& StallWatch::at(RankId rank) const {
 
 std::size_t StallWatch::alive() const {
   return static_cast<std::size_t>(
-      std::count_if(ranks_.begin(), ranks_.end(), [](const Watched& one) { return !one.ended; }));
+      std::ranges::count_if(ranks_, [](const Watched& one) { return !one.ended; }));
 }
 
 std::size_t StallWatch::alive_and(Doing doing) const {
-  return static_cast<std::size_t>(
-      std::count_if(ranks_.begin(), ranks_.end(),
-                    [doing](const Watched& one) { return !one.ended && one.doing == doing; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      ranks_, [doing](const Watched& one) { return !one.ended && one.doing == doing; }));
 }
 
 bool StallWatch::is_quiet(const Watched& rank) const {
@@ -62,9 +61,9 @@ bool StallWatch::is_quiet(const Watched& rank) const {
 }
 
 bool StallWatch::all_quiet() const {
-  return busy_networks_.empty() &&
-         std::all_of(ranks_.begin(), ranks_.end(),
-                     [this](const Watched& one) { return one.ended || is_quiet(one); });
+  return busy_networks_.empty() && std::ranges::all_of(ranks_, [this](const Watched& one) {
+           return one.ended || is_quiet(one);
+         });
 }
 
 Milliseconds StallWatch::last_life(Milliseconds t) const {
@@ -84,8 +83,8 @@ std::optional<RankId> StallWatch::lowest(Doing doing) const {
 
 // In many programs only rank 0 tells its steps; then no other is late with one.
 bool StallWatch::must_have_step() const {
-  const auto beating = std::count_if(ranks_.begin(), ranks_.end(),
-                                     [](const Watched& one) { return one.step.has_value(); });
+  const auto beating =
+      std::ranges::count_if(ranks_, [](const Watched& one) { return one.step.has_value(); });
   return beating > 1 && 2 * static_cast<std::size_t>(beating) > watched();
 }
 
@@ -136,13 +135,9 @@ std::optional<StallWatch::Finding> StallWatch::stopped(Milliseconds t) const {
   if (!is_missed && stopped_for < stop_named) return std::nullopt;
   const bool is_late = is_learned && silent_for >= pace_.late_after();
   const bool acts = stopped_for >= stop_acted_blindly || (is_late && stopped_for >= stop_acted);
-  Finding found;
-  found.kind = kind_if(acts && !subject_.settings.timeout);
-  found.rank = id;
-  found.silent_for = silent_for;
-  found.limit = is_learned ? pace_.late_after() : stop_acted_blindly;
-  found.sentence = about(id) + where() + "; " + duration_text(stopped_for) + " so far";
-  return found;
+  return Finding{kind_if(acts && !subject_.settings.timeout), id,
+                 about(id) + where() + "; " + duration_text(stopped_for) + " so far", silent_for,
+                 is_learned ? pace_.late_after() : stop_acted_blindly};
 }
 
 std::optional<StallWatch::Finding> StallWatch::stuck(Milliseconds t) const {
@@ -152,14 +147,9 @@ std::optional<StallWatch::Finding> StallWatch::stuck(Milliseconds t) const {
   const Watched& rank = at(id);
   const Milliseconds stuck_for = t - rank.since;
   if (stuck_for < stuck_named) return std::nullopt;
-  Finding found;
   const bool acts = stuck_for >= stuck_acted && last_life(t) < rank.since;
-  found.kind = kind_if(acts && !subject_.settings.timeout);
-  found.rank = id;
-  found.silent_for = stuck_for;
-  found.limit = stuck_acted;
-  found.sentence = about(id) + " for " + duration_text(stuck_for);
-  return found;
+  return Finding{kind_if(acts && !subject_.settings.timeout), id,
+                 about(id) + " for " + duration_text(stuck_for), stuck_for, stuck_acted};
 }
 
 // What the user asked for, to the letter.
@@ -225,12 +215,10 @@ std::optional<StallWatch::Finding> StallWatch::without_step(Milliseconds t) cons
 
 std::optional<StallWatch::Finding> StallWatch::slow() const {
   if (!pace_.is_slow()) return std::nullopt;
-  Finding found;
-  found.limit = pace_.usual();
-  found.silent_for = pace_.recent();
-  found.sentence = "steps take " + duration_text(pace_.recent()) + ", " +
-                   duration_text(pace_.usual()) + " is usual";
-  return found;
+  return Finding{StallKind::slow, std::nullopt,
+                 "steps take " + duration_text(pace_.recent()) + ", " +
+                     duration_text(pace_.usual()) + " is usual",
+                 pace_.recent(), pace_.usual()};
 }
 
 // Of ranks that do not wait for each other: one that does less than three quarters of what most do.
@@ -264,13 +252,11 @@ std::optional<StallWatch::Finding> StallWatch::asleep(Milliseconds t) const {
   const bool is_paused = alive_and(Doing::stopped) == alive();
   const Milliseconds limit = is_paused ? stop_acted : asleep_named;
   if (t - since < limit) return std::nullopt;
-  Finding found;
-  found.silent_for = t - since;
-  found.limit = limit;
-  found.sentence = is_paused ? "every rank is stopped by a signal: somebody paused the run"
-                             : "no rank has used a processor, moved data or written output for " +
-                                   duration_text(limit);
-  return found;
+  return Finding{StallKind::slow, std::nullopt,
+                 is_paused ? "every rank is stopped by a signal: somebody paused the run"
+                           : "no rank has used a processor, moved data or written output for " +
+                                 duration_text(limit),
+                 t - since, limit};
 }
 
 // The end of a run is no step: who has ended waits for nobody, and the others save or upload.

@@ -38,8 +38,8 @@ struct NodeFault {
   std::string code;  // what tells faults of one check apart: the number of an XID
   Remedy remedy = Remedy::drain;
   std::optional<Remedy> on_recurrence{};  // when it comes again after the remedy
-  bool stops_job = false;             // the job on the node cannot go on there
-  bool in_doubt = false;              // what was computed there lately may be wrong
+  bool stops_job = false;                 // the job on the node cannot go on there
+  bool in_doubt = false;                  // what was computed there lately may be wrong
   bool shared_cause = false;          // usually many nodes have it together: a file server is away
   bool enforced = true;               // false: told only, with what it would have done
   Time since;                         // when it was believed
@@ -106,7 +106,7 @@ struct NodeFaultsSeen {
   // Empty: it has none.
   std::string keep_key() const {
     if (faults.empty()) return "";
-    return std::any_of(faults.begin(), faults.end(), recurs) ? "recurs" : "stands";
+    return std::ranges::any_of(faults, recurs) ? "recurs" : "stands";
   }
   MUSTER_FIELDS(node, faults, settled, owner)
 };
@@ -117,7 +117,7 @@ struct NodeFaulted {
   static constexpr Keep keep = Keep::month;
   NodeId node;
   NodeFault fault;
-  std::string reason;  // "muster:node:gpu.xid:gpu3 6f01ab22"
+  std::string reason;            // "muster:node:gpu.xid:gpu3 6f01ab22"
   std::optional<JobId> owner{};  // of the node then
 
   MUSTER_FIELDS(node, fault, reason, owner)

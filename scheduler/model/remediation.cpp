@@ -11,7 +11,7 @@ std::optional<std::string_view> placeholder_at(std::string_view word, std::size_
   const std::size_t end = word.find('}', begin);
   if (word[begin] != '{' || end == std::string_view::npos) return std::nullopt;
   const std::string_view name = word.substr(begin + 1, end - begin - 1);
-  const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
   });
   if (!is_name) return std::nullopt;
@@ -20,7 +20,7 @@ std::optional<std::string_view> placeholder_at(std::string_view word, std::size_
 
 bool is_plain(std::string_view value) {
   if (value.empty() || value.front() == '-') return false;
-  return std::all_of(value.begin(), value.end(), [](char c) {
+  return std::ranges::all_of(value, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("_.:-").find(c) != std::string_view::npos;
   });
@@ -82,7 +82,7 @@ std::optional<std::string> unknown_placeholder(std::string_view word) {
     const auto name = placeholder_at(word, i);
     if (!name) continue;
     const auto& known = remedy_placeholders;
-    if (std::find(known.begin(), known.end(), *name) == known.end()) return std::string(*name);
+    if (std::ranges::find(known, *name) == known.end()) return std::string(*name);
   }
   return std::nullopt;
 }

@@ -74,14 +74,14 @@ Milliseconds window_of(const Fleet& fleet) {
 }
 
 bool is_drained_now(const Turn& turn, const NodeId& id, const std::string& check) {
-  return std::any_of(turn.decisions.begin(), turn.decisions.end(), [&](const Decision& decision) {
+  return std::ranges::any_of(turn.decisions, [&](const Decision& decision) {
     const auto* faulted = std::get_if<NodeFaulted>(&decision);
     return faulted && faulted->node == id && faulted->fault.check == check;
   });
 }
 
 bool has_it_lately(const Turn& turn, const Node& node, const std::string& check, Time begin) {
-  return std::any_of(node.faults.begin(), node.faults.end(), [&](const NodeFault& fault) {
+  return std::ranges::any_of(node.faults, [&](const NodeFault& fault) {
     if (fault.check != check || !calls_for_drain(node, fault) || is_withheld(turn, node, fault)) {
       return false;
     }
@@ -148,7 +148,7 @@ bool is_withheld(const Turn& turn, const Node& node, const NodeFault& fault) {
 }
 
 bool is_rearmed_since(const State& state, const NodeId& node, const NodeFault& fault) {
-  return std::any_of(state.breakers.begin(), state.breakers.end(), [&](const auto& entry) {
+  return std::ranges::any_of(state.breakers, [&](const auto& entry) {
     const auto& [name, breaker] = entry;
     return breaker.reset_at && fault.since <= *breaker.reset_at &&
            check_of_breaker(name) == fault.check && is_breaker_of(name, targets_of(state, node));
@@ -165,9 +165,8 @@ std::vector<std::string> checks_withheld(const State& state, const std::string& 
 }
 
 std::vector<std::string> checks_withheld_on(const State& state, const NodeId& node) {
-  const bool is_any =
-      std::any_of(state.breakers.begin(), state.breakers.end(),
-                  [](const auto& one) { return one.second.is_check && one.second.open_since; });
+  const bool is_any = std::ranges::any_of(
+      state.breakers, [](const auto& one) { return one.second.is_check && one.second.open_since; });
   std::set<std::string> checks;
   for (const std::string& target : is_any ? targets_of(state, node) : std::set<std::string>()) {
     const auto withheld = checks_withheld(state, target);
@@ -187,7 +186,7 @@ std::optional<BreakerOpened> breaker_against(const Turn& turn, const Node& node,
   const Fleet fleet = fleet_of(turn.state, node);
   const Milliseconds window = window_of(fleet);
   const std::size_t most = drains_most(fleet, fault);
-  const auto others = std::count_if(fleet.known.begin(), fleet.known.end(), [&](const Node* other) {
+  const auto others = std::ranges::count_if(fleet.known, [&](const Node* other) {
     return other->id != node.id && counts(turn, *other, fault, window);
   });
   if (static_cast<std::size_t>(others) < most) return std::nullopt;

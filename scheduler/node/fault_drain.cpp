@@ -26,8 +26,7 @@ std::optional<NodeFault> worst_draining(Turn& turn, const Node& node) {
 }
 
 bool has_fault(const Node& node, const std::string& id) {
-  return std::any_of(node.faults.begin(), node.faults.end(),
-                     [&](const NodeFault& fault) { return fault.id == id; });
+  return std::ranges::any_of(node.faults, [&](const NodeFault& fault) { return fault.id == id; });
 }
 
 // By muster, since it was drained: then a pass is no mood of the check's.
@@ -89,7 +88,7 @@ const char* remedy_text(Remedy remedy) {
 // A node that has left explains nothing of what comes later; one that came again is another.
 bool stops(const Attempt& attempt, const NodeFaulted& one) {
   const AttemptNode* node = find_node(attempt, one.node);
-  return one.fault.stops_job && node && !node->leaves && !node->released;
+  return one.fault.stops_job && node && is_active(*node);
 }
 
 }  // namespace
@@ -115,17 +114,10 @@ std::string fault_text(const NodeFaulted& fault) {
          remedy_text(fault.fault.remedy) + ")";
 }
 
-const NodeFaulted* stopping_fault(const Attempt& attempt) {
-  const auto found = std::find_if(attempt.faulted.begin(), attempt.faulted.end(),
-                                  [&](const NodeFaulted& one) { return stops(attempt, one); });
-  return found == attempt.faulted.end() ? nullptr : &*found;
-}
-
-const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId& node) {
-  const auto is_it = [&](const NodeFaulted& one) {
-    return one.node == node && stops(attempt, one);
-  };
-  const auto found = std::find_if(attempt.faulted.begin(), attempt.faulted.end(), is_it);
+const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId* node) {
+  const auto found = std::ranges::find_if(attempt.faulted, [&](const NodeFaulted& one) {
+    return stops(attempt, one) && (!node || one.node == *node);
+  });
   return found == attempt.faulted.end() ? nullptr : &*found;
 }
 

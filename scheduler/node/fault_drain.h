@@ -18,7 +18,6 @@ std::string next_look_text(const Node& node, Time now);
 std::string fault_text(const NodeFaulted& fault);
 
 // The first since the launch that the job cannot go on with, on any node or on this one.
-const NodeFaulted* stopping_fault(const Attempt& attempt);
-const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId& node);
+const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId* node = nullptr);
 
 }  // namespace muster

@@ -18,13 +18,13 @@ namespace {
 bool was_left_alone(const Attempt& attempt, const NodeId& id) {
   const AttemptNode* node = find_node(attempt, id);
   std::optional<Time> told_at = attempt.stopped_at;
-  if (node && node->leaves) told_at = node->left_at;
+  if (node && node->departure) told_at = node->departure->at;
   const auto by_itself = [&](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done && done->exit.asked_to_stop && told_at && from_ms(done->exit.at_ms) < *told_at;
   };
   const auto ranks = ranks_on(attempt, id);
-  return std::any_of(ranks.begin(), ranks.end(), by_itself);
+  return std::ranges::any_of(ranks, by_itself);
 }
 
 bool is_class_of_nodes(FailureClass failure_class) {
@@ -98,7 +98,7 @@ void open_breaker(Turn& turn, const Job& job, const NodeId& node) {
 }
 
 bool opens_breaker(const Turn& turn) {
-  return std::any_of(turn.decisions.begin(), turn.decisions.end(), [](const Decision& decision) {
+  return std::ranges::any_of(turn.decisions, [](const Decision& decision) {
     const auto* opened = std::get_if<BreakerOpened>(&decision);
     return opened && !opened->is_check;
   });
@@ -112,7 +112,7 @@ std::string what_it_broke(const std::vector<NodeEvidence>& evidence) {
 
 // One that nothing could take the place of stays in use.
 bool has_another(Turn& turn, const ComputeTarget& target, const NodeId& id) {
-  return std::any_of(target.nodes.begin(), target.nodes.end(), [&](const NodeAddress& other) {
+  return std::ranges::any_of(target.nodes, [&](const NodeAddress& other) {
     return other.id != id && !refusal_of(find_node(turn.state, other.id), turn.moment);
   });
 }
@@ -145,8 +145,8 @@ void remember(Turn& turn, const Job& job, const NodeId& id, NodeEvidence piece) 
 }
 
 bool has_evidence_of(const Node& node, const JobId& job) {
-  return std::any_of(node.evidence.begin(), node.evidence.end(),
-                     [&](const NodeEvidence& piece) { return piece.job == job; });
+  return std::ranges::any_of(node.evidence,
+                             [&](const NodeEvidence& piece) { return piece.job == job; });
 }
 
 }  // namespace

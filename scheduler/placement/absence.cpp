@@ -47,8 +47,8 @@ std::string absence_text(const State& state, const NodeId& id) {
 
 // Where a node was asked before, its time has passed already.
 Time asked_at(const Job& job, const AttemptNode& node) {
-  const bool was_asked = job.asked && job.past.empty() && job.abandoned == 0 &&
-                         job.asked->nodes.contains(node.id);
+  const bool was_asked =
+      job.asked && job.past.empty() && job.abandoned == 0 && job.asked->nodes.contains(node.id);
   return was_asked ? job.asked->at : node.joined_at;
 }
 
@@ -67,10 +67,10 @@ std::string what_goes_on(const State& state, const Job& job, std::size_t absent)
   const std::string waits = "; waits " + duration_text(link_limit) + " for an answer";
   if (is_one_machine(job.target)) return waits;
   const std::set<NodeId> asked = others(state, job, absent);
-  const std::string meanwhile =
-      asked.empty() ? "no other node of " + job.target.name + " is free"
-                    : names_text({asked.begin(), asked.end()}) +
-                          (asked.size() == 1 ? " is" : " are") + " asked as well";
+  const std::string meanwhile = asked.empty()
+                                    ? "no other node of " + job.target.name + " is free"
+                                    : names_text({asked.begin(), asked.end()}) +
+                                          (asked.size() == 1 ? " is" : " are") + " asked as well";
   return waits + ", " + meanwhile;
 }
 
@@ -78,9 +78,8 @@ std::string what_goes_on(const State& state, const Job& job, std::size_t absent)
 
 bool awaits_hosts(Turn& turn, const Job& job, const std::vector<Candidate>& candidates,
                   const std::vector<NodeId>& picks) {
-  const bool are_there = std::all_of(picks.begin(), picks.end(), [&](const NodeId& id) {
-    return has_answered(turn.state, job, id);
-  });
+  const bool are_there = std::ranges::all_of(
+      picks, [&](const NodeId& id) { return has_answered(turn.state, job, id); });
   if (are_there || !has_choice(job)) return false;
   if (job.asked) return !turn.moment.reached(job.asked->at + first_word);
   HostsAsked asked{job.id, picks};
@@ -104,7 +103,7 @@ std::string absent_text(const State& state, const Job& job, const std::vector<No
   std::vector<std::string> parts;
   if (!job.asked || job.abandoned > 0) return {};
   for (const NodeId& id : job.asked->nodes) {
-    if (linked_agent(state, id) || std::count(nodes.begin(), nodes.end(), id) > 0) continue;
+    if (linked_agent(state, id) || has_node(nodes, id)) continue;
     const bool has_failed = has_answered(state, job, id);
     if (has_failed || is_silent(state, job, id, now)) parts.push_back(absence_text(state, id));
   }
@@ -142,7 +141,7 @@ std::set<NodeId> asked_besides(const State& state, const Job& job) {
     const bool is_told = certain_failure(state, node) || job.awaited.contains(node.id);
     return is_told && !linked_agent(state, node.id);
   };
-  const auto absent = std::count_if(attempt->nodes.begin(), attempt->nodes.end(), is_absent);
+  const auto absent = std::ranges::count_if(attempt->nodes, is_absent);
   return others(state, job, static_cast<std::size_t>(absent));
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "scheduler/placement/candidates.h"
-#include "scheduler/placement/fitness.h"
+#include "scheduler/placement/allocate.h"
 
 namespace muster {
 

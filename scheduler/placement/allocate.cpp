@@ -5,19 +5,43 @@
 #include <algorithm>
 
 #include "scheduler/model/exit_code.h"
+#include "scheduler/node/status.h"
 #include "scheduler/placement/absence.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/placement/fitness.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/state/rank_map.h"
 #include "scheduler/state/sentences.h"
 #include "scheduler/state/turn.h"
 
 namespace muster {
 
 namespace {
+
+std::string failures_text(const NodeChecked& checked) {
+  std::vector<std::string> parts;
+  for (const CheckFailure& failure : checked.failures) {
+    parts.push_back(failure.check + ": " + failure.message);
+  }
+  return checked.node.value + " failed its start checks: " + list_text(parts);
+}
+
+std::optional<Unfit> unlinked_too_long(Turn& turn, const AttemptNode& node) {
+  const Unlinked* link = unlinked(turn.state, node.id);
+  const Time since = link ? std::max(link->since, node.joined_at) : node.joined_at;
+  if (!turn.moment.reached(since + link_limit)) return std::nullopt;
+  const std::string silence = node.id.value + " gave no answer for " + duration_text(link_limit);
+  return Unfit{node.id, Unfitness::unreachable, link ? link_text(node.id, link->failure) : silence};
+}
+
+Unfit failed_checks(const NodeChecked& checked) {
+  const bool lasting = std::ranges::any_of(
+      checked.failures, [](const CheckFailure& failure) { return failure.lasting; });
+  return {checked.node, lasting ? Unfitness::lasting : Unfitness::unhealthy,
+          failures_text(checked)};
+}
 
 // Spares first, those that have passed their gate before others; then nodes that are free.
 std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& attempt,
@@ -53,20 +77,18 @@ Milliseconds retry_delay(const Job& job) {
 bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                  const std::vector<Unfit>& unfits) {
   const auto fails_for_good = [&](const NodeId& id) {
-    return std::any_of(unfits.begin(), unfits.end(),
-                       [&](const Unfit& failed) {
-                         return failed.node == id && failed.unfitness == Unfitness::lasting;
-                       }) ||
-           std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
-                       [&](const NodeReplaced& passed) {
-                         return passed.old_node == id && passed.unfitness == Unfitness::lasting;
-                       });
+    return std::ranges::any_of(unfits,
+                               [&](const Unfit& failed) {
+                                 return failed.node == id && failed.unfitness == Unfitness::lasting;
+                               }) ||
+           std::ranges::any_of(attempt.passed_over, [&](const NodeReplaced& passed) {
+             return passed.old_node == id && passed.unfitness == Unfitness::lasting;
+           });
   };
   const auto all = candidates(turn, job);
-  const bool any_fails = std::any_of(all.begin(), all.end(), [&](const Candidate& candidate) {
-    return fails_for_good(candidate.id);
-  });
-  const auto possible = std::count_if(all.begin(), all.end(), [&](const Candidate& candidate) {
+  const bool any_fails = std::ranges::any_of(
+      all, [&](const Candidate& candidate) { return fails_for_good(candidate.id); });
+  const auto possible = std::ranges::count_if(all, [&](const Candidate& candidate) {
     return !std::holds_alternative<Unusable>(candidate.standing) && !fails_for_good(candidate.id);
   });
   return any_fails && static_cast<std::size_t>(possible) < node_range(job.spec).least;
@@ -94,9 +116,8 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
       job.measured_meanwhile + measured_for(turn.state, job, attempt, now);
   const Time since = job.waiting_since.value_or(attempt.placed_at) - job.waited_before + measured;
   if (!turn.moment.reached(since + job.spec.muster.nodes_wait)) return;
-  const bool all_links = std::all_of(unfits.begin(), unfits.end(), [](const Unfit& unfit) {
-    return unfit.unfitness == Unfitness::unreachable;
-  });
+  const bool all_links = std::ranges::all_of(
+      unfits, [](const Unfit& unfit) { return unfit.unfitness == Unfitness::unreachable; });
   const ExitCode code = all_links ? ExitCode::launch : ExitCode::no_nodes;
   turn.decide(JobEnded{job.id, JobEndState::failed, static_cast<int>(code),
                        "timed out after " + duration_text(job.spec.muster.nodes_wait) +
@@ -121,7 +142,7 @@ void replace(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& un
 bool release_gone(Turn& turn, const Job& job, const Attempt& attempt) {
   bool any = false;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!node.leaves) continue;
+    if (!node.departure) continue;
     turn.decide(NodeReleased{job.id, attempt.id, node.id, ""});
     any = true;
   }
@@ -153,12 +174,50 @@ std::optional<std::string> why_unfit(Turn& turn, const Job& job, const AttemptNo
 
 // A job that waits for nodes of the same target needs them more.
 bool somebody_waits(const State& state, const Job& job) {
-  return std::any_of(state.jobs.begin(), state.jobs.end(), [&](const auto& item) {
+  return std::ranges::any_of(state.jobs, [&](const auto& item) {
     return !active_attempt(item.second) && item.second.target.name == job.target.name;
   });
 }
 
 }  // namespace
+
+std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) {
+  if (auto refusal = refusal_of(find_node(turn.state, node.id), turn.moment)) {
+    return Unfit{node.id, Unfitness::drained, std::move(*refusal)};
+  }
+  if (const LinkFailure* failure = permanent_failure(turn.state, job, node.id)) {
+    return Unfit{node.id, Unfitness::unreachable, link_text(node.id, *failure)};
+  }
+  if (node.checked && !node.checked->failures.empty()) return failed_checks(*node.checked);
+  const LinkUp* agent = linked_agent(turn.state, node.id);
+  if (!agent) return unlinked_too_long(turn, node);
+  if (const auto shortage = gpu_shortage(job.spec, *agent)) {
+    return Unfit{node.id, Unfitness::lasting, node.id.value + " " + *shortage};
+  }
+  if (!node.checked && turn.moment.reached(node.joined_at + check_limit)) {
+    return Unfit{
+        node.id, Unfitness::unhealthy,
+        node.id.value + " did not finish its start checks within " + duration_text(check_limit)};
+  }
+  return std::nullopt;
+}
+
+StopReason reason_of(Unfitness unfitness) {
+  switch (unfitness) {
+    case Unfitness::drained:
+      return StopReason::drained;
+    case Unfitness::unreachable:
+      return StopReason::node_lost;
+    case Unfitness::unhealthy:
+    case Unfitness::lasting:
+      return StopReason::start_failed;
+  }
+  return StopReason::start_failed;
+}
+
+bool has_passed_gate(const State& state, const AttemptNode& node) {
+  return node.checked && node.checked->failures.empty() && linked_agent(state, node.id) != nullptr;
+}
 
 void gather(Turn& turn, const Job& job, const Attempt& attempt) {
   if (release_gone(turn, job, attempt)) return;
@@ -202,9 +261,7 @@ std::vector<NodeId> ready_spares(Turn& turn, const Job& job, const Attempt& atte
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt) {
   std::vector<Candidate> all = candidates(turn, job);
   std::erase_if(all, [&](const Candidate& candidate) {
-    const auto& dropped = attempt.spares_dropped;
-    return was_passed_over(attempt, candidate.id) ||
-           std::find(dropped.begin(), dropped.end(), candidate.id) != dropped.end();
+    return was_passed_over(attempt, candidate.id) || has_node(attempt.spares_dropped, candidate.id);
   });
   return all;
 }

@@ -16,11 +16,7 @@ namespace muster {
 namespace {
 
 bool has(const std::vector<std::string>& names, const NodeId& id) {
-  return std::find(names.begin(), names.end(), id.value) != names.end();
-}
-
-bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+  return std::ranges::find(names, id.value) != names.end();
 }
 
 std::string owner_text(const State& state, const Node& node) {
@@ -61,7 +57,7 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
 
 Reluctance reluctance_of(const State& state, const Job& job, const Node* node, Time now) {
   if (!node) return Reluctance::none;
-  if (has(job.avoid, node->id)) return Reluctance::avoided;
+  if (has_node(job.avoid, node->id)) return Reluctance::avoided;
   const bool suspect = is_suspect(*node, now);
   if (!std::holds_alternative<Unlinked>(node->link)) {
     if (suspect) return Reluctance::suspect;
@@ -103,8 +99,8 @@ struct Pick {
 };
 
 int novelty_of(const Previous& previous, const NodeId& id) {
-  if (has(previous.nodes, id)) return 0;
-  return has(previous.spares, id) ? 1 : 2;
+  if (has_node(previous.nodes, id)) return 0;
+  return has_node(previous.spares, id) ? 1 : 2;
 }
 
 // The best first.
@@ -115,8 +111,7 @@ std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const P
     const NodeId& id = candidates[i].id;
     if (usable) picks.push_back({usable->reluctance, novelty_of(previous, id), i, id});
   }
-  std::sort(picks.begin(), picks.end(),
-            [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
+  std::ranges::sort(picks, [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
   return picks;
 }
 
@@ -125,7 +120,7 @@ std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size
                              const Previous& previous) {
   std::vector<Pick> picks = ranked_picks(candidates, previous);
   picks.resize(std::min(picks.size(), count));
-  std::sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) {
+  std::ranges::sort(picks, [](const Pick& a, const Pick& b) {
     return std::pair{a.novelty, a.position} < std::pair{b.novelty, b.position};
   });
   return picks;
@@ -165,7 +160,8 @@ std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std:
   if (count == 0) return spares;
   for (const Pick& pick : ranked_picks(candidates, previous)) {
     if (spares.size() == count) break;
-    if (pick.reluctance != Reluctance::avoided && !has(gang, pick.id)) spares.push_back(pick.id);
+    if (pick.reluctance != Reluctance::avoided && !has_node(gang, pick.id))
+      spares.push_back(pick.id);
   }
   return spares;
 }
@@ -177,7 +173,7 @@ std::vector<NodeId> choose_nodes(const std::vector<Candidate>& candidates, std::
   std::vector<bool> filled(picks.size(), false);
   std::vector<NodeId> movable;
   for (const Pick& pick : picks) {
-    const auto place = std::find(previous.nodes.begin(), previous.nodes.end(), pick.id);
+    const auto place = std::ranges::find(previous.nodes, pick.id);
     const auto index = static_cast<std::size_t>(place - previous.nodes.begin());
     if (place != previous.nodes.end() && index < chosen.size()) {
       chosen[index] = pick.id;

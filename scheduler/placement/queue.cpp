@@ -1,12 +1,12 @@
 // The queue: by priority, then first in, first out; gangs whole or not at all; no backfill. A job
 // between two attempts keeps its nodes; one that is preemptible gives way to a higher priority.
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "scheduler/model/exit_code.h"
 #include "scheduler/placement/absence.h"
 #include "scheduler/placement/candidates.h"
-#include "scheduler/placement/preemption.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
@@ -41,7 +41,7 @@ std::vector<const Job*> queued_jobs(const State& state) {
   for (const auto& [id, job] : state.jobs) {
     if (!active_attempt(job) && !is_undecided(job)) jobs.push_back(&job);
   }
-  std::sort(jobs.begin(), jobs.end(), goes_before);
+  std::ranges::sort(jobs, goes_before);
   return jobs;
 }
 
@@ -109,10 +109,8 @@ std::string why_these(const State& state, const Job& job, const std::vector<Node
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
     if (nodes[i] == before.nodes[i]) continue;
-    const auto& spares = before.spares;
-    const bool was_spare = std::find(spares.begin(), spares.end(), nodes[i]) != spares.end();
-    parts.push_back((was_spare ? "spare " : "") + nodes[i].value + " instead of " +
-                    before.nodes[i].value);
+    parts.push_back((has_node(before.spares, nodes[i]) ? "spare " : "") + nodes[i].value +
+                    " instead of " + before.nodes[i].value);
   }
   return list_text(parts);
 }
@@ -126,8 +124,8 @@ std::string too_few_text(std::size_t found, std::size_t wanted) {
 // Beyond the least that it needs an elastic job starts only on nodes that look well: it takes
 // others while it runs.
 std::size_t placed_count(const Job& job, const Supply& supply) {
-  const auto well = static_cast<std::size_t>(
-      std::count_if(supply.nodes.begin(), supply.nodes.end(), [](const Candidate& node) {
+  const auto well =
+      static_cast<std::size_t>(std::ranges::count_if(supply.nodes, [](const Candidate& node) {
         const auto* usable = std::get_if<Usable>(&node.standing);
         return usable && usable->reluctance <= Reluctance::suspect;
       }));
@@ -153,6 +151,117 @@ bool place(Turn& turn, const Job& job, const Supply& supply) {
   return true;
 }
 
+// ---- who makes room: preemptible jobs of lower priority, and only when that lets the job start -
+
+struct Victim {
+  const Job* job;
+  const Attempt* attempt;
+  std::size_t nodes = 0;  // that the job could use
+};
+
+// Its nodes will be nobody's.
+bool gives_back(const Attempt& attempt) {
+  const auto* stopping = phase_of<Stopping>(attempt);
+  const auto* collecting = phase_of<Collecting>(attempt);
+  const StopBegun* why = stopping ? &stopping->why : nullptr;
+  if (collecting && collecting->why) why = &*collecting->why;
+  if (!why) return false;
+  return why->reason == StopReason::finished || why->reason == StopReason::canceled ||
+         (why->reason == StopReason::preempted && !why->blamed);
+}
+
+// A job whose last gang was not fit has had its chance: it waits for nodes that are free, or two
+// jobs would take turns for ever.
+bool may_preempt(const Job& job) {
+  return !job.waiting_since && job.waited_before == Milliseconds{0};
+}
+
+bool yields_to(const Job& owner, const Job& job) {
+  return owner.spec.muster.preemptible && owner.spec.muster.priority < job.spec.muster.priority;
+}
+
+// Spares most waiting jobs the look at each of their nodes.
+bool somebody_yields(const State& state, const Job& job) {
+  return std::ranges::any_of(state.jobs,
+                             [&](const auto& item) { return yields_to(item.second, job); });
+}
+
+struct Room {
+  std::vector<Victim> victims;
+  std::size_t coming = 0;  // nodes that are being given back
+};
+
+Room room_in(const Turn& turn, const Job& job, const std::vector<Candidate>& nodes) {
+  std::map<JobId, Victim> victims;
+  Room room;
+  for (const Candidate& candidate : nodes) {
+    const Node* node = find_node(turn.state, candidate.id);
+    const bool is_held = std::holds_alternative<Busy>(candidate.standing) && node && node->owner;
+    const Job* owner = is_held && !node->unclean ? find_job(turn.state, *node->owner) : nullptr;
+    const Attempt* attempt = owner ? active_attempt(*owner) : nullptr;
+    if (!attempt) continue;
+    if (is_ending(*attempt)) {
+      room.coming += gives_back(*attempt) ? 1 : 0;
+    } else if (yields_to(*owner, job)) {
+      Victim& victim = victims[owner->id];
+      victim = {owner, attempt, victim.nodes + 1};
+    }
+  }
+  for (const auto& [id, victim] : victims) room.victims.push_back(victim);
+  return room;
+}
+
+// Lowest priority first; of one priority, one that is enough rather than several; then the
+// youngest, which loses least.
+const Victim* next_victim(const std::vector<Victim>& victims, std::size_t missing) {
+  const auto key = [&](const Victim& victim) {
+    const bool is_enough = victim.nodes >= missing;
+    const auto nodes = static_cast<std::int64_t>(victim.nodes);
+    const std::int64_t age = -to_ms(victim.attempt->placed_at);
+    return std::tuple{victim.job->spec.muster.priority, !is_enough, is_enough ? 0 : -nodes, age,
+                      -victim.job->order};
+  };
+  const auto least = std::ranges::min_element(
+      victims, [&](const Victim& a, const Victim& b) { return key(a) < key(b); });
+  return least == victims.end() ? nullptr : &*least;
+}
+
+std::vector<Victim> choose(std::vector<Victim> victims, std::size_t missing) {
+  std::vector<Victim> chosen;
+  std::size_t freed = 0;
+  while (freed < missing) {
+    const Victim* next = next_victim(victims, missing - freed);
+    if (!next) return {};
+    freed += next->nodes;
+    chosen.push_back(*next);
+    std::erase_if(victims, [&](const Victim& one) { return one.job == chosen.back().job; });
+  }
+  // A later one may have made an earlier one needless; the dearest is spared first.
+  for (std::size_t i = chosen.size(); i-- > 0;) {
+    if (freed - chosen[i].nodes < missing) continue;
+    freed -= chosen[i].nodes;
+    chosen.erase(chosen.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return chosen;
+}
+
+// `missing`: how many of the busy nodes among `nodes` the job still needs. Stops what has to be
+// stopped; nothing when enough of them come free already, or never would.
+void make_room(Turn& turn, const Job& job, const std::vector<Candidate>& nodes,
+               std::size_t missing) {
+  if (!may_preempt(job) || !somebody_yields(turn.state, job)) return;
+  Room room = room_in(turn, job, nodes);
+  if (room.coming >= missing) return;
+  for (const Victim& victim : choose(std::move(room.victims), missing - room.coming)) {
+    turn.decide(stop_for(*victim.job, *victim.attempt, StopReason::preempted,
+                         "gives its nodes to job " + job.id.value + ", whose priority is " +
+                             std::to_string(job.spec.muster.priority) + " and not " +
+                             std::to_string(victim.job->spec.muster.priority)));
+  }
+}
+
+// ---- waiting and placing ----------------------------------------------------------------------
+
 void say_waits(Turn& turn, const Job& job, const std::string& reason) {
   const auto* queued = std::get_if<Queued>(&job.phase);
   if (!queued || queued->reason != reason) turn.decide(JobWaits{job.id, reason});
@@ -164,9 +273,9 @@ void wait(Turn& turn, const Job& job, const Supply& supply) {
   if (!comes_free) return;
   make_room(turn, job, supply.nodes, supply.wanted - supply.usable);
   keep(turn, job, supply.nodes);
-  const bool takes_all = std::none_of(
-      supply.nodes.begin(), supply.nodes.end(),
-      [](const Candidate& node) { return std::holds_alternative<Unusable>(node.standing); });
+  const bool takes_all = std::ranges::none_of(supply.nodes, [](const Candidate& node) {
+    return std::holds_alternative<Unusable>(node.standing);
+  });
   if (takes_all) turn.closed.emplace(job.target.name, job.id);
 }
 
@@ -224,8 +333,7 @@ void keep_for_restarts(Turn& turn) {
     const Previous previous = previous_of(job);
     for (const auto* nodes : {&previous.nodes, &previous.spares}) {
       for (const NodeId& node : *nodes) {
-        const bool avoided = std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
-        if (!avoided) turn.kept.emplace(node, id);
+        if (!has_node(job.avoid, node)) turn.kept.emplace(node, id);
       }
     }
   }

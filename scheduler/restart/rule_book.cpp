@@ -45,19 +45,16 @@ const BuiltIn& built_in() {
 }
 
 bool any_holds(const std::vector<NumberRange>& ranges, int number) {
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [&](const NumberRange& range) { return range.holds(number); });
+  return std::ranges::any_of(ranges, [&](const NumberRange& range) { return range.holds(number); });
 }
 
 bool code_fits(const RestartRule& rule, const ExitStatus& status) {
-  return rule.exit_codes.empty() ||
-         (status.signal == 0 && any_holds(rule.exit_codes, status.code));
+  return rule.exit_codes.empty() || (status.signal == 0 && any_holds(rule.exit_codes, status.code));
 }
 
 bool signal_fits(const RestartRule& rule, const ExitStatus& status) {
   const int signal = status.signal != 0 ? status.signal : status.code - signal_exit_base;
-  return rule.signals.empty() ||
-         std::find(rule.signals.begin(), rule.signals.end(), signal) != rule.signals.end();
+  return rule.signals.empty() || std::ranges::find(rule.signals, signal) != rule.signals.end();
 }
 
 bool status_fits(const RestartRule& rule, const KnownExit& evidence) {
@@ -66,9 +63,8 @@ bool status_fits(const RestartRule& rule, const KnownExit& evidence) {
 }
 
 bool xid_fits(const RestartRule& rule, const std::vector<int>& xids) {
-  return rule.xids.empty() || std::any_of(xids.begin(), xids.end(), [&](int xid) {
-           return any_holds(rule.xids, xid);
-         });
+  return rule.xids.empty() ||
+         std::ranges::any_of(xids, [&](int xid) { return any_holds(rule.xids, xid); });
 }
 
 bool has_condition(const RestartRule& rule) {

@@ -50,9 +50,9 @@ std::optional<Time> failed_at(const Job& job, const NodeId& id) {
   if (!attempt || !attempt->launched) return latest;
   for (std::size_t i = 0; i < attempt->nodes.size(); ++i) {
     const AttemptNode& node = attempt->nodes[i];
-    const bool has_left = node.id == id && node.released && node.leaves;
+    const bool has_left = node.id == id && is_released(node);
     if (!has_left || !may_have_run(*attempt, i)) continue;
-    if (is_failure(node.leaves->reason)) latest = node.left_at;
+    if (is_failure(node.departure->why.reason)) latest = node.departure->at;
   }
   return latest;
 }

@@ -16,9 +16,8 @@ auto* find_in(Map& map, const Key& key) {
 
 template <class Nodes>
 auto* find_among(Nodes& nodes, const NodeId& id) {
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](const AttemptNode& node) {
-    return node.id == id && !node.released;
-  });
+  const auto found = std::ranges::find_if(
+      nodes, [&](const AttemptNode& node) { return node.id == id && !is_released(node); });
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -106,8 +105,8 @@ const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
 }
 
 bool was_passed_over(const Attempt& attempt, const NodeId& id) {
-  return std::any_of(attempt.passed_over.begin(), attempt.passed_over.end(),
-                     [&](const NodeReplaced& passed) { return passed.old_node == id; });
+  return std::ranges::any_of(attempt.passed_over,
+                             [&](const NodeReplaced& passed) { return passed.old_node == id; });
 }
 
 bool is_ending(const Attempt& attempt) {
@@ -135,10 +134,9 @@ std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {
 bool may_have_run(const Attempt& attempt, std::size_t node_index) {
   const AttemptNode& node = attempt.nodes.at(node_index);
   const bool has_ranks = !ranks_on(attempt, node_index).empty();
-  if (!attempt.launched || !node.may_have_started() || !has_ranks) return false;
+  if (!may_have_started(attempt, node) || !has_ranks) return false;
   const bool was_refused = node.started && !node.started->error.empty();
-  const bool was_never_asked = node.fenced && node.fenced->proof == FenceProof::never_started;
-  return !was_refused && !was_never_asked;
+  return !was_refused && node.fenced != FenceProof::never_started;
 }
 
 const Node* find_node(const State& state, const NodeId& id) {
@@ -146,8 +144,12 @@ const Node* find_node(const State& state, const NodeId& id) {
 }
 
 bool has_node(const ComputeTarget& target, const NodeId& id) {
-  return std::any_of(target.nodes.begin(), target.nodes.end(),
-                     [&](const NodeAddress& address) { return address.id == id; });
+  return std::ranges::any_of(target.nodes,
+                             [&](const NodeAddress& address) { return address.id == id; });
+}
+
+bool has_node(const std::vector<NodeId>& nodes, const NodeId& id) {
+  return std::ranges::find(nodes, id) != nodes.end();
 }
 
 bool is_spare(const State& state, const Node& node) {
@@ -178,18 +180,70 @@ bool is_unfinished(const Rank& rank) {
          std::holds_alternative<RankRunning>(rank.state);
 }
 
+bool is_active(const AttemptNode& node) {
+  return !node.departure;
+}
+
+bool is_released(const AttemptNode& node) {
+  return node.departure && node.departure->is_released;
+}
+
+bool is_preparing(const AttemptNode& node) {
+  return node.join && !node.join->begun;
+}
+
+bool is_getting_ready(const AttemptNode& node) {
+  return node.join && node.join->begun && !node.join->ready_at && node.membership.since == 0;
+}
+
+bool may_have_started(const Attempt& attempt, const AttemptNode& node) {
+  return attempt.launched && !is_preparing(node);
+}
+
+bool has_started(const AttemptNode& node) {
+  return node.started && node.started->error.empty();
+}
+
+bool has_changed_agent(const AttemptNode& node) {
+  return node.agent && node.agent->change != AgentChange::none;
+}
+
+bool has_rebooted(const AttemptNode& node) {
+  return node.agent && node.agent->change == AgentChange::rebooted;
+}
+
+bool is_clean(const AttemptNode& node) {
+  return std::holds_alternative<ProvenClean>(node.stopped);
+}
+
+std::optional<Time> unkillable_since(const AttemptNode& node) {
+  const auto* here = std::get_if<Unkillable>(&node.stopped);
+  return here ? std::optional(here->since) : std::nullopt;
+}
+
+bool is_unproven(const AttemptNode& node) {
+  return node.fenced == FenceProof::none && !is_clean(node);
+}
+
+bool is_quiet(const AttemptNode& node) {
+  return is_clean(node) || node.fenced;
+}
+
+const CollectionFailed* collection_failure(const AttemptNode& node) {
+  return std::get_if<CollectionFailed>(&node.collection.state);
+}
+
 bool is_source_of_outputs(const AttemptNode& node) {
-  return node.started && node.started->error.empty() && node.is_quiet() && !node.unkillable_since &&
-         !node.is_unproven();
+  return has_started(node) && is_quiet(node) && !unkillable_since(node) && !is_unproven(node);
 }
 
 bool has_delivered(const AttemptNode& node) {
-  return node.collected && node.collected->error.empty();
+  return std::holds_alternative<Collected>(node.collection.state);
 }
 
 bool may_deliver(const AttemptNode& node) {
   return is_source_of_outputs(node) && !has_delivered(node) &&
-         node.collect_failures < collect_tries;
+         node.collection.failures < collect_tries;
 }
 
 bool is_undecided(const Job& job) {
@@ -228,9 +282,9 @@ bool is_breaker_of(std::string_view name, const std::set<std::string>& targets) 
 const char* job_state_name(const State& state, const Job& job) {
   const Attempt* attempt = active_attempt(job);
   if (!attempt || !phase_of<Gathering>(*attempt)) return job_state_name(job);
-  const bool connected =
-      std::all_of(attempt->nodes.begin(), attempt->nodes.end(),
-                  [&](const AttemptNode& node) { return linked_agent(state, node.id) != nullptr; });
+  const bool connected = std::ranges::all_of(attempt->nodes, [&](const AttemptNode& node) {
+    return linked_agent(state, node.id) != nullptr;
+  });
   return connected ? "Preparing" : "Provisioning";
 }
 

@@ -39,6 +39,7 @@ bool may_have_run(const Attempt& attempt, std::size_t node_index);
 
 const Node* find_node(const State& state, const NodeId& id);
 bool has_node(const ComputeTarget& target, const NodeId& id);
+bool has_node(const std::vector<NodeId>& nodes, const NodeId& id);
 bool is_spare(const State& state, const Node& node);  // of the job that owns it
 // The agent that answers there now.
 const LinkUp* linked_agent(const State& state, const NodeId& id);
@@ -54,6 +55,23 @@ const T* phase_of(const Attempt& attempt) {
 bool is_ending(const Attempt& attempt);
 
 bool is_unfinished(const Rank& rank);  // waiting or running
+
+// What a node's part in an attempt has come to.
+bool is_active(const AttemptNode& node);     // it does not go
+bool is_released(const AttemptNode& node);   // nobody's any more
+bool is_preparing(const AttemptNode& node);  // taken while the others ran, its ranks not started
+bool is_getting_ready(const AttemptNode& node);  // started so, and not all wait to be members
+bool may_have_started(const Attempt& attempt, const AttemptNode& node);  // its ranks
+bool has_started(const AttemptNode& node);                               // told so, without error
+bool has_changed_agent(const AttemptNode& node);  // another answers: the ranks here are gone
+bool has_rebooted(const AttemptNode& node);       // as has its host
+bool is_clean(const AttemptNode& node);
+std::optional<Time> unkillable_since(const AttemptNode& node);
+// Not waited for any more, without a proof that its ranks are gone.
+bool is_unproven(const AttemptNode& node);
+// Nothing of it can run or write here any more, or nobody waits for that.
+bool is_quiet(const AttemptNode& node);
+const CollectionFailed* collection_failure(const AttemptNode& node);
 
 // Its ranks were started and can write no more, so that what they wrote can be copied.
 bool is_source_of_outputs(const AttemptNode& node);

@@ -6,14 +6,6 @@
 
 namespace muster {
 
-namespace {
-
-bool has(const std::vector<NodeId>& nodes, const NodeId& id) {
-  return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
-}
-
-}  // namespace
-
 bool is_elastic(const JobSpec& spec) {
   return spec.distribution.type == DistributionType::pytorch &&
          spec.muster.nodes_min < spec.muster.nodes_max;
@@ -27,7 +19,7 @@ NodeRange node_range(const JobSpec& spec) {
 }
 
 bool takes_part(const Attempt& attempt, const AttemptNode& node) {
-  return attempt.has_members() ? node.member : node.is_active();
+  return attempt.has_members() ? node.membership.is_member : is_active(node);
 }
 
 bool takes_part(const Attempt& attempt, const Rank& rank) {
@@ -35,31 +27,32 @@ bool takes_part(const Attempt& attempt, const Rank& rank) {
 }
 
 bool is_joiner(const AttemptNode& node) {
-  return node.taken_late && node.is_active() && !node.member && node.member_since == 0;
+  return node.join && is_active(node) && node.membership.since == 0;
 }
 
 std::size_t active_nodes(const Attempt& attempt) {
-  return static_cast<std::size_t>(
-      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
-                    [](const AttemptNode& node) { return node.is_active(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(attempt.nodes, is_active));
 }
 
 std::size_t member_nodes(const Attempt& attempt) {
-  return static_cast<std::size_t>(
-      std::count_if(attempt.nodes.begin(), attempt.nodes.end(),
-                    [](const AttemptNode& node) { return node.member; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      attempt.nodes, [](const AttemptNode& node) { return node.membership.is_member; }));
 }
 
 bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index) {
   const auto ranks = ranks_on(attempt, node_index);
-  return std::any_of(ranks.begin(), ranks.end(), is_unfinished);
+  return std::ranges::any_of(ranks, is_unfinished);
 }
 
 bool is_finishing(const Attempt& attempt) {
-  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const Rank& rank) {
+  return std::ranges::any_of(attempt.ranks, [&](const Rank& rank) {
     const auto* done = std::get_if<RankDone>(&rank.state);
     return done && done->exit.status.ok() && takes_part(attempt, rank);
   });
+}
+
+StopBegun as_stop(const NodeLeaves& leaves) {
+  return {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node};
 }
 
 std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeId>& leaving,
@@ -67,7 +60,7 @@ std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeI
   std::vector<RankId> ranks;
   for (const RankId& id : attempt.members.ranks) {
     const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
-    if (!has(leaving, node_of(attempt, rank).id)) ranks.push_back(id);
+    if (!has_node(leaving, node_of(attempt, rank).id)) ranks.push_back(id);
   }
   for (const NodeId& id : coming) {
     for (const Rank& rank : ranks_on(attempt, id)) ranks.push_back(rank.id);

@@ -77,9 +77,8 @@ std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes,
 }
 
 int ranks_on_node(const std::vector<RankPlace>& map, int node_index) {
-  return static_cast<int>(std::count_if(map.begin(), map.end(), [&](const RankPlace& place) {
-    return place.node_index == node_index;
-  }));
+  return static_cast<int>(std::ranges::count_if(
+      map, [&](const RankPlace& place) { return place.node_index == node_index; }));
 }
 
 bool runs_mpirun(const JobSpec& spec) {
@@ -89,7 +88,7 @@ bool runs_mpirun(const JobSpec& spec) {
 
 bool exports_family(const JobSpec& spec, const char* family) {
   const auto& asked = spec.muster.env_export;
-  if (std::find(asked.begin(), asked.end(), family) != asked.end()) return true;
+  if (std::ranges::find(asked, family) != asked.end()) return true;
   const std::string_view name = family;
   const DistributionType type = spec.distribution.type;
   if (name == "ompi") return type == DistributionType::mpi;

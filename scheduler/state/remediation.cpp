@@ -46,11 +46,10 @@ Remedy above(Remedy remedy) {
 }
 
 bool reboots_in_a_loop(const State& state, const NodeId& node, const NodeFault& fault) {
-  const auto count =
-      std::count_if(state.remedies.begin(), state.remedies.end(), [&](const RemedyTaken& taken) {
-        return taken.remedy == Remedy::reboot && taken.node == node && taken.at < fault.since &&
-               taken.at > fault.since - reboot_window;
-      });
+  const auto count = std::ranges::count_if(state.remedies, [&](const RemedyTaken& taken) {
+    return taken.remedy == Remedy::reboot && taken.node == node && taken.at < fault.since &&
+           taken.at > fault.since - reboot_window;
+  });
   return count >= reboots_before_repair;
 }
 
@@ -80,7 +79,7 @@ NodeFault climbed(const State& state, const NodeId& node, NodeFault fault) {
 void remember_remedy(State& state, const NodeId& node, const NodeFault& fault,
                      const std::optional<JobId>& owner, Time at) {
   auto& all = state.remedies;
-  const auto known = std::find_if(all.begin(), all.end(), [&](const RemedyTaken& taken) {
+  const auto known = std::ranges::find_if(all, [&](const RemedyTaken& taken) {
     return taken.at == fault.since && is_of_board(taken, node, fault) &&
            taken.check == fault.check && taken.code == fault.code;
   });
@@ -101,7 +100,7 @@ void forget_remedies(State& state, std::string_view check, Time since,
                      const std::vector<NodeId>* nodes) {
   std::erase_if(state.remedies, [&](const RemedyTaken& taken) {
     const bool is_it = taken.check == check && taken.asked_at > since;
-    return is_it && (!nodes || std::find(nodes->begin(), nodes->end(), taken.node) != nodes->end());
+    return is_it && (!nodes || std::ranges::find(*nodes, taken.node) != nodes->end());
   });
 }
 

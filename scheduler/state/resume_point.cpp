@@ -155,7 +155,7 @@ std::optional<std::int64_t> step_of(const std::string& directory) {
 bool is_on_lineage(const Job& job, const CheckpointRef& checkpoint) {
   const auto generation = generation_of(checkpoint.directory);
   if (!generation) return true;
-  return std::none_of(job.forks.begin(), job.forks.end(), [&](const Fork& fork) {
+  return std::ranges::none_of(job.forks, [&](const Fork& fork) {
     return fork.epoch.value > *generation && checkpoint.step > fork.step;
   });
 }
@@ -167,8 +167,8 @@ void add_fork(std::vector<Fork>& forks, Epoch epoch, std::int64_t step) {
 
 bool is_foreign(const Job& job, const CheckpointRef& checkpoint) {
   if (job.spec.muster.resume_from != ResumeFrom::none) return false;
-  return std::any_of(job.found.begin(), job.found.end(),
-                     [&](const CheckpointRef& found) { return is_same(found, checkpoint); });
+  return std::ranges::any_of(
+      job.found, [&](const CheckpointRef& found) { return is_same(found, checkpoint); });
 }
 
 void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other) {

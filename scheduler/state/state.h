@@ -35,48 +35,78 @@ struct Rank {
   RankState state;
 };
 
-// A node's part in one attempt. The flags are independent facts, each set by one record.
+// The agent that was told to start a node's ranks.
+enum class AgentChange { none, restarted, rebooted };  // its ranks are gone; with the host
+struct LinkLoss {
+  Time at;
+  std::optional<ClockInterval> silent_since;  // between its last word and then
+};
+struct StartAgent {
+  std::string id;
+  std::string boot_id;
+  std::optional<LinkLoss> lost{};          // until the same agent answers again
+  AgentChange change = AgentChange::none;  // another one has answered
+};
+
+// What a node said of its ranks after they were told to stop.
+struct NotProven {};
+struct Unkillable {  // processes survive SIGKILL
+  Time since;
+};
+struct ProvenClean {};
+using StopProof = std::variant<NotProven, Unkillable, ProvenClean>;
+
+// The outputs of its ranks:  NotCollected <-> CollectionFailed, or -> Collected (-> Failed)
+struct NotCollected {
+  std::optional<Time> seen;  // when they were last seen to arrive
+};
+struct CollectionFailed {
+  std::string error;
+  Time at;
+};
+struct Collected {};
+struct Collection {
+  std::variant<NotCollected, CollectionFailed, Collected> state;
+  int failures = 0;
+};
+
+// Of a node that was taken while the others ran: it has a start of its own.
+struct Join {
+  Time asked_at{};                 // since when its next word is awaited
+  std::optional<Time> begun{};     // its ranks may have been started
+  std::optional<Time> ready_at{};  // since when they wait to be members
+};
+
+// Of a node of an elastic attempt.
+struct Membership {
+  bool is_member = false;  // its ranks are among Members::ranks
+  std::int64_t since = 0;  // epoch; 0: it never was one
+  std::int64_t told = 0;   // epoch that its membership file says
+  std::string error;       // why the file could not be written
+};
+struct Departure {
+  NodeLeaves why;
+  Time at;
+  bool is_released = false;  // nobody's any more; stays, because ranks know nodes by their index
+};
+
+// A node's part in one attempt: independent facts, as records about them come in any order.
+// Questions to it are in lookup.h and membership.h.
 struct AttemptNode {
   NodeId id;
+  Time joined_at;  // when it was placed, or took another node's place
   std::optional<NodeChecked> checked;
   std::optional<Time> staging_seen;  // when the job's files were last seen to arrive
   std::optional<NodeStaged> staged;
   std::optional<PortsReserved> ports;
   std::optional<NodeStarted> started;
-  std::optional<NodeClean> clean;
-  std::optional<NodeFenced> fenced;
-  std::optional<OutputsCollected> collected;  // with an error: perhaps asked again
-  int collect_failures = 0;
-  std::optional<Time> collect_failed_at;
-  std::optional<Time> collection_seen;  // when its outputs were last seen to arrive
-  std::string agent_id;                 // the agent that was told to start ranks; empty: none was
-  std::string boot_id;
-  bool agent_changed = false;                 // another agent answers now: the ranks here are gone
-  bool boot_changed = false;                  // and the host has rebooted
-  std::optional<Time> link_lost_at;           // until the same agent answers again
-  std::optional<ClockInterval> silent_since;  // between its last word and then
-  Time joined_at;                             // when it was placed, or took another node's place
-  std::optional<Time> unkillable_since;       // since when processes here survive SIGKILL
-  // Of an elastic attempt:
-  bool taken_late = false;         // while the others ran: has a start of its own
-  Time asked_at;                   // since when its next word is awaited, until it has joined
-  std::optional<Time> join_begun;  // its ranks may have been started
-  bool ready = false;              // they wait to be members, or are
-  Time ready_at;                   // since when they wait
-  bool member = false;             // its ranks are among Members::ranks
-  std::int64_t member_since = 0;   // epoch
-  std::int64_t members_told = 0;   // epoch that its membership file says
-  std::string members_error;       // why the file could not be written
-  std::optional<NodeLeaves> leaves;
-  Time left_at;           // when `leaves` was decided
-  bool released = false;  // nobody's any more; stays, because ranks know nodes by their index
-  bool is_clean() const { return clean && clean->unkillable.empty(); }
-  bool is_unproven() const { return fenced && fenced->proof == FenceProof::none && !is_clean(); }
-  bool is_active() const { return !leaves && !released; }
-  bool may_have_started() const { return !taken_late || join_begun.has_value(); }  // if launched
-  bool is_quiet() const {  // nothing of it can run or write here any more, or nobody waits for that
-    return is_clean() || fenced.has_value();
-  }
+  std::optional<StartAgent> agent;
+  StopProof stopped;
+  std::optional<FenceProof> fenced;
+  Collection collection;
+  std::optional<Join> join;
+  Membership membership;
+  std::optional<Departure> departure;
 };
 
 // An attempt:
@@ -204,18 +234,17 @@ struct Job {
   std::optional<Time> waiting_since;
   Milliseconds waited_before{0};
   Milliseconds measured_meanwhile{0};  // of the gangs that were given back since
-  Milliseconds ran_for{0};           // running time of past attempts (limits.timeout)
-  int abandoned = 0;                 // placements given back in a row
-  std::string abandoned_for;         // why the latest one was
-  int abandoned_alike = 0;           // as many in a row for that reason
-  std::optional<AskedHosts> asked;   // before its first placement
-  std::set<NodeId> awaited;          // it was told that these do not answer
-  std::vector<NodeId> avoid;         // by the latest retry: used only without alternative
-  std::set<NodeId> excluded;         // never used again
-  std::vector<CheckpointRef> found;  // in the first gate, before this job wrote anything
+  Milliseconds ran_for{0};             // running time of past attempts (limits.timeout)
+  int abandoned = 0;                   // placements given back in a row
+  std::string abandoned_for;           // why the latest one was
+  int abandoned_alike = 0;             // as many in a row for that reason
+  std::optional<AskedHosts> asked;     // before its first placement
+  std::set<NodeId> awaited;            // it was told that these do not answer
+  std::vector<NodeId> avoid;           // by the latest retry: used only without alternative
+  std::set<NodeId> excluded;           // never used again
+  std::vector<CheckpointRef> found;    // in the first gate, before this job wrote anything
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
   std::optional<CheckpointRef> newest_certified;   // as the nodes told when they were clean
-  std::optional<CheckpointRef> resumed_from;       // of the latest launch
   std::vector<Fork> forks;  // launches that went back, by rising epoch and step
   JobPhase phase;
 };

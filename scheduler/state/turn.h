@@ -61,7 +61,14 @@ void launch(Turn& turn, const Job& job, const Attempt& attempt);       // launch
 void stop(Turn& turn, const Job& job, const Attempt& attempt);         // stop.cpp
 void collect(Turn& turn, const Job& job, const Attempt& attempt);      // stop.cpp
 void grow(Turn& turn, const Job& job, const Attempt& attempt);         // scale_up.cpp
-void serve_queue(Turn& turn);                                          // queue.cpp
+
+// Who leaves an elastic attempt while the others go on, and what follows until the node is
+// nobody's; true while there are any. Members go only when enough others remain: else the attempt
+// is stopped like any other.                                                    scale_down.cpp
+bool let_go(Turn& turn, const Job& job, const Attempt& attempt);
+bool see_off(Turn& turn, const Job& job, const Attempt& attempt);
+
+void serve_queue(Turn& turn);  // queue.cpp
 
 // Nodes that a job restarts on are given to nobody else, whoever is served first. Those that it
 // shall avoid are anybody's.                                                         queue.cpp

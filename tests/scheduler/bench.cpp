@@ -1,8 +1,9 @@
 #include "tests/scheduler/bench.h"
 
+#include "scheduler/explain/explain.h"
 #include "scheduler/restart/rule_book.h"
 #include "scheduler/state/lookup.h"
-#include "tests/catch.h"
+#include "tests/sim/model/dump.h"
 
 namespace muster::test {
 
@@ -74,6 +75,16 @@ void Bench::drain(int node, bool drained, std::optional<Milliseconds> move_after
   observe(NodeDrainSet{node_id(node), drained, drained ? "new fan" : "", move_after});
 }
 
+void Bench::notice(int node, std::optional<Milliseconds> leaves_in) {
+  observe(NodeNotice{node_id(node), leaves_in, "/run/leave", false, "boot1", "agent1"});
+}
+
+void Bench::tell_faults(int node, std::vector<NodeFault> faults, bool settled) {
+  const Node* known = find_node(state, node_id(node));
+  observe(NodeFaultsSeen{node_id(node), std::move(faults), settled,
+                         known ? known->owner : std::nullopt});
+}
+
 void Bench::fail_check(int node, const std::string& name) {
   observe(NodeChecked{
       JobId{name}, attempt(name).id, node_id(node), {{"gpu_count", "found 7 GPUs, wanted 8"}}, {}});
@@ -128,6 +139,11 @@ void Bench::obey() {
   }
 }
 
+void Bench::obey_after(Milliseconds duration) {
+  pass(duration);
+  obey();
+}
+
 void Bench::start(const JobSubmitted& job) {
   submit(job);
   link_all(static_cast<int>(job.target.nodes.size()));
@@ -160,11 +176,15 @@ void Bench::exit_rank(int rank, ExitStatus status, Milliseconds ago, const std::
   observe(exit);
 }
 
+void Bench::exit_and_obey(int rank, ExitStatus status, Milliseconds ago, const std::string& name,
+                          const std::string& last_line) {
+  exit_rank(rank, status, ago, name, last_line);
+  obey();
+}
+
 void Bench::fail_and_retry(int rank, ExitStatus status, const std::string& last_line) {
-  exit_rank(rank, status, {}, "train", last_line);
-  obey();
-  pass(Seconds{600});
-  obey();
+  exit_and_obey(rank, status, {}, "train", last_line);
+  obey_after(Seconds{600});
 }
 
 void Bench::progress(std::int64_t step, std::optional<CheckpointRef> checkpoint) {
@@ -184,6 +204,10 @@ const Job& Bench::job(const std::string& name) const {
   return *found;
 }
 
+const Node& Bench::node(int number) const {
+  return state.nodes.at(node_id(number));
+}
+
 const Attempt& Bench::attempt(const std::string& name) const {
   const Attempt* active = active_attempt(job(name));
   REQUIRE(active);
@@ -192,6 +216,24 @@ const Attempt& Bench::attempt(const std::string& name) const {
 
 bool Bench::is_live(const std::string& name) const {
   return find_job(state, JobId{name}) != nullptr;
+}
+
+int Bench::ended_with() const {
+  REQUIRE(!is_live());
+  return the<JobEnded>().exit_code;
+}
+
+std::string Bench::story() const {
+  std::string text;
+  for (const std::string& line : explain_text(journal)) text += line + "\n";
+  return text;
+}
+
+State Bench::rebuilt() const {
+  State again;
+  for (const Record& record : journal) apply(again, record);
+  CHECK(describe(again) == describe(state));
+  return again;
 }
 
 std::vector<std::string> Bench::nodes(const std::string& name) const {

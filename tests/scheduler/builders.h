@@ -9,6 +9,8 @@
 
 namespace muster::test {
 
+using Names = std::vector<std::string>;
+
 inline std::string node_name(int number) {
   return (number < 10 ? "h0" : "h") + std::to_string(number);
 }

@@ -51,9 +51,9 @@ TEST_CASE("states that differ in one fact are described in other words") {
       [](State& of) { attempt_of(of).phase.emplace<Stopping>().why.sentence = "it hangs"; },
       [](State& of) { attempt_of(of).phase.emplace<Collecting>().why.emplace(); },
       [](State& of) { attempt_of(of).nodes.emplace_back(); },
-      [](State& of) { attempt_of(of).nodes.emplace_back().clean.emplace(); },
+      [](State& of) { attempt_of(of).nodes.emplace_back().stopped = ProvenClean{}; },
       [](State& of) { attempt_of(of).spares.emplace_back(); },
-      [](State& of) { attempt_of(of).spares.emplace_back().ready = true; },
+      [](State& of) { attempt_of(of).spares.emplace_back().join.emplace(); },
       [](State& of) { attempt_of(of).ranks = {{}}; },
       [](State& of) {
         attempt_of(of).ranks = {{{}, 0, 0, RankGone{from_ms(7)}}};

@@ -10,7 +10,9 @@
 
 namespace muster::test {
 
-inline JobBuilder two_to_four() { return a_job().elastic(2, 4); }
+inline JobBuilder two_to_four() {
+  return a_job().elastic(2, 4);
+}
 
 class ElasticBench : public Bench {
  public:
@@ -38,16 +40,11 @@ class ElasticBench : public Bench {
   std::vector<std::string> member_nodes() const {
     std::vector<std::string> names;
     for (const AttemptNode& node : attempt().nodes) {
-      if (node.member) names.push_back(node.id.value);
+      if (node.membership.is_member) names.push_back(node.id.value);
     }
     return names;
   }
 
-  template <class W>
-  bool owes(int node) const {
-    const auto work = pending_work(state, id(node));
-    return work && std::holds_alternative<W>(work->work);
-  }
   // Its agent does only this.
   void obey_once(int node) {
     const auto work = pending_work(state, id(node));
@@ -65,12 +62,10 @@ class ElasticBench : public Bench {
     REQUIRE(held(node)->started);
     ready(node);
     obey();
-    REQUIRE(held(node)->member);
-  }
-  void notice(int node, std::optional<Milliseconds> leaves_in) {
-    observe(NodeNotice{id(node), leaves_in, "/run/leave", false, "boot1", "agent1"});
+    REQUIRE(held(node)->membership.is_member);
   }
   void kill_rank(int rank) { exit_rank(rank, {0, 9}); }
+  void kill_and_obey(int rank) { exit_and_obey(rank, {0, 9}); }
   void end_members() {
     for (const int rank : members()) exit_rank(rank, {});
   }

@@ -10,8 +10,7 @@ using namespace muster::test;
 namespace {
 
 std::vector<Record> a_run_with_a_restart() {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0});
   REQUIRE(bench.violations().empty());
@@ -42,8 +41,7 @@ std::string first(const std::vector<std::string>& found) {
 }  // namespace
 
 TEST_CASE("I1: a node with two attempts is seen") {
-  Bench bench;
-  bench.submit(a_job("x").on_nodes(1));
+  Bench bench(a_job("x").on_nodes(1), 0);
   bench.submit(a_job("y").on_nodes(1));
   State broken = bench.state;
   std::get<Active>(broken.jobs.at(JobId{"y"}).phase).attempt.nodes[0].id = NodeId{"h01"};
@@ -51,8 +49,7 @@ TEST_CASE("I1: a node with two attempts is seen") {
 }
 
 TEST_CASE("I1: a node that is used and not owned, or owned and not used, is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   const auto broken = [&](auto change) {
     State state = bench.state;
     change(state);
@@ -107,8 +104,7 @@ TEST_CASE("I5: a launch on a drained or unchecked node is seen") {
 }
 
 TEST_CASE("I9: a second end is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.finish();
   bench.journal.push_back(bench.journal.back());
   CHECK_THAT(first(violations(bench.journal)), ContainsSubstring("I9"));
@@ -122,8 +118,7 @@ namespace {
 std::vector<Record> an_elastic_run() {
   ElasticBench bench(a_job().elastic(2, 3).of_cluster(3), 2);
   bench.come(3);
-  bench.kill_rank(0);
-  bench.obey();
+  bench.kill_and_obey(0);
   REQUIRE(bench.violations().empty());
   REQUIRE(bench.count<NodeReleased>() == 1);
   return bench.journal;
@@ -160,13 +155,14 @@ TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks.pop_back(); }), ContainsSubstring("I12"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{0}; }),
              ContainsSubstring("is twice"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].members_told = 2; }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].membership.told = 2; }),
              ContainsSubstring("never were"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].leaves.emplace(); }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].departure.emplace(); }),
              ContainsSubstring("goes, and is a member"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].taken_late = true; }),
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].join.emplace(); }),
              ContainsSubstring("is a member without ranks"));
-  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].member = false; }), ContainsSubstring("I12"));
+  CHECK_THAT(broken([](Attempt& one) { one.nodes[1].membership.is_member = false; }),
+             ContainsSubstring("I12"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{3}; }),
              ContainsSubstring("is no member"));
   CHECK_THAT(broken([](Attempt& one) { one.members.ranks[1] = RankId{-1}; }),
@@ -176,8 +172,7 @@ TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
 }
 
 TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   const auto broken = [&](auto change) {
     State state = bench.state;
     change(std::get<Active>(state.jobs.at(JobId{"train"}).phase).attempt.nodes.at(1));
@@ -187,15 +182,16 @@ TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
   };
   CHECK(broken([](AttemptNode&) {}).empty());
   const std::string told = "h02 of train comes or goes, but the job is not elastic";
-  CHECK_THAT(broken([](AttemptNode& node) { node.taken_late = true; }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.member = true; }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.leaves.emplace(); }), ContainsSubstring(told));
-  CHECK_THAT(broken([](AttemptNode& node) { node.released = true; }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.join.emplace(); }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.membership.is_member = true; }),
+             ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.departure.emplace(); }), ContainsSubstring(told));
+  CHECK_THAT(broken([](AttemptNode& node) { node.departure.emplace().is_released = true; }),
+             ContainsSubstring(told));
 }
 
 TEST_CASE("I12: a fixed job whose nodes change is seen") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   std::vector<Record> journal = bench.journal;
   journal.push_back({bench.now, Decision{NodeTaken{{"train"}, {0}, {"h03"}, "it is free"}}});
   CHECK_THAT(first(violations(journal)), ContainsSubstring("no elastic attempt"));

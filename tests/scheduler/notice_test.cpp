@@ -6,22 +6,10 @@
 using namespace muster;
 using namespace muster::test;
 
-using Names = std::vector<std::string>;
-
-namespace {
-
-void notify(Bench& bench, int number, std::optional<Milliseconds> leaves_in = Seconds{25}) {
-  bench.observe(
-      NodeNotice{NodeId{node_name(number)}, leaves_in, "/run/leave", false, "boot1", "agent1"});
-}
-
-}  // namespace
-
 TEST_CASE("a notice stops the attempt at nobody's charge, in the time that the host has") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
-  notify(bench, 2);
+  bench.notice(2);
   REQUIRE(bench.is_in<Stopping>());
   const StopBegun& why = *bench.last<StopBegun>();
   CHECK(why.reason == StopReason::preempted);
@@ -37,37 +25,33 @@ TEST_CASE("a notice stops the attempt at nobody's charge, in the time that the h
 }
 
 TEST_CASE("a late notice leaves the grace of the job, which may grow up to the host's time") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
-  notify(bench, 1, Seconds{120});
+  Bench bench(a_job().on_nodes(1));
+  bench.notice(1, Seconds{120});
   CHECK(bench.last<StopBegun>()->grace == Seconds{30});
   CHECK(bench.last<StopBegun>()->grace_max == Seconds{118});
 }
 
 TEST_CASE("a notice that names no time leaves the job all its grace") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
-  notify(bench, 1, std::nullopt);
+  Bench bench(a_job().on_nodes(1));
+  bench.notice(1, std::nullopt);
   CHECK(bench.last<StopBegun>()->grace == Seconds{30});
   CHECK(bench.last<StopBegun>()->grace_max == Seconds{300});
 }
 
 TEST_CASE("a spare takes over from a host that leaves; a spare that leaves is released") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1));
-  notify(bench, 3);
+  Bench bench(a_job().on_nodes(2).spares(1));
+  bench.notice(3);
   CHECK(bench.last<SpareDropped>()->node == NodeId{"h03"});
   CHECK(bench.is_in<Running>());
   bench.obey();
-  notify(bench, 1);
+  bench.notice(1);
   bench.obey();
   CHECK(bench.nodes() == Names{"h04", "h02"});
 }
 
 TEST_CASE("a job with nowhere else to go waits until the notice is over or the host has rebooted") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).of_cluster(2));
-  notify(bench, 2);
+  Bench bench(a_job().on_nodes(2).of_cluster(2));
+  bench.notice(2);
   bench.obey();
   CHECK_THAT(std::get<Queued>(bench.job().phase).reason, ContainsSubstring("h02 leaves in 25 s"));
   CHECK(nodes_to_connect(bench.state).count(NodeId{"h02"}) == 1);
@@ -99,19 +83,16 @@ TEST_CASE("a job with nowhere else to go waits until the notice is over or the h
 }
 
 TEST_CASE("a notice holds while the agent that gave it answers, however long ago its time was") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).of_cluster(2));
-  notify(bench, 2);
+  Bench bench(a_job().on_nodes(2).of_cluster(2));
+  bench.notice(2);
   bench.obey();
   bench.pass(Seconds{36'000});
   CHECK(!active_attempt(bench.job()));
 }
 
 TEST_CASE("a host that leaves is passed over while gathering") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(1).of_cluster(2));
-  bench.link_all(2);
-  notify(bench, 1);
+  Bench bench(a_job().on_nodes(1).of_cluster(2), 2);
+  bench.notice(1);
   CHECK(bench.nodes() == Names{"h02"});
 }
 
@@ -123,11 +104,10 @@ TEST_CASE("a job that is not to be requeued ends with 96 if its last step is sav
   bench.start(job);
   bench.progress(10, sealed(10));
   bench.progress(15);
-  notify(bench, 1);
+  bench.notice(1);
   if (saved) bench.on_disk[NodeId{"h01"}] = sealed(15);
   bench.obey();
-  REQUIRE(bench.last<JobEnded>());
-  CHECK(bench.last<JobEnded>()->exit_code == (saved ? 96 : 97));
+  CHECK(bench.the<JobEnded>().exit_code == (saved ? 96 : 97));
 }
 
 TEST_CASE("a job without steps ends with 96 if it saved anything in that attempt") {
@@ -136,17 +116,15 @@ TEST_CASE("a job without steps ends with 96 if it saved anything in that attempt
   auto job = a_job().on_nodes(1);
   job.spec().muster.class_actions["preempted"] = Reaction::stop;
   bench.start(job);
-  notify(bench, 1);
+  bench.notice(1);
   if (saved) bench.on_disk[NodeId{"h01"}] = sealed(1);
   bench.obey();
   CHECK(bench.last<JobEnded>()->exit_code == (saved ? 96 : 97));
 }
 
 TEST_CASE("ranks that end because their host goes are not blamed") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
-  notify(bench, 2);
-  bench.exit_rank(1, {0, SIGTERM});
-  bench.obey();
+  Bench bench(a_job().on_nodes(2));
+  bench.notice(2);
+  bench.exit_and_obey(1, {0, SIGTERM});
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::preempted);
 }

@@ -4,8 +4,6 @@
 using namespace muster;
 using namespace muster::test;
 
-using Names = std::vector<std::string>;
-
 namespace {
 
 JobBuilder cheap(const std::string& name, int nodes) {
@@ -24,8 +22,7 @@ Names stopped(const Bench& bench) {
 }  // namespace
 
 TEST_CASE("a preemptible job makes room for a higher priority, with its grace and uncharged") {
-  Bench bench;
-  bench.start(cheap("cheap", 4));
+  Bench bench(cheap("cheap", 4));
   bench.submit(a_job("dear").on_nodes(2).priority(10));
   REQUIRE(bench.is_in<Stopping>("cheap"));
   const StopBegun& why = *bench.last<StopBegun>();
@@ -58,8 +55,7 @@ TEST_CASE("nobody is stopped for the same or a lower priority, nor when not pree
 }
 
 TEST_CASE("nobody is stopped when that does not make room enough") {
-  Bench bench;
-  bench.start(cheap("cheap", 2));
+  Bench bench(cheap("cheap", 2));
   bench.submit(a_job("solid").on_nodes(2));
   bench.submit(a_job("dear").on_nodes(4).priority(10));
   bench.pass(Seconds{60});
@@ -98,8 +94,7 @@ TEST_CASE("the lowest priority goes first, then one that is enough, then the you
 }
 
 TEST_CASE("nodes that come free anyway are waited for") {
-  Bench bench;
-  bench.start(cheap("cheap", 2));
+  Bench bench(cheap("cheap", 2));
   bench.submit(a_job("other").on_nodes(2));
   bench.obey();
   bench.cancel("other");
@@ -110,8 +105,7 @@ TEST_CASE("nodes that come free anyway are waited for") {
 }
 
 TEST_CASE("while a victim saves, no second one is stopped for the same nodes") {
-  Bench bench;
-  bench.start(cheap("a", 2));
+  Bench bench(cheap("a", 2));
   bench.submit(cheap("b", 2));
   bench.obey();
   bench.submit(a_job("dear").on_nodes(2).priority(10));
@@ -120,8 +114,7 @@ TEST_CASE("while a victim saves, no second one is stopped for the same nodes") {
 }
 
 TEST_CASE("a preemptible job that is about to restart gives way to a higher priority") {
-  Bench bench;
-  bench.start(cheap("cheap", 4));
+  Bench bench(cheap("cheap", 4));
   bench.exit_rank(0, {1, 0}, {}, "cheap");
   bench.submit(a_job("dear").on_nodes(4).priority(10));
   bench.obey();
@@ -129,8 +122,7 @@ TEST_CASE("a preemptible job that is about to restart gives way to a higher prio
 }
 
 TEST_CASE("jobs do not preempt each other for ever") {
-  Bench bench;
-  bench.start(cheap("low", 4));
+  Bench bench(cheap("low", 4));
   bench.submit(cheap("mid", 4).priority(5));
   bench.obey();
   bench.submit(a_job("high").on_nodes(4).priority(10));
@@ -147,8 +139,7 @@ TEST_CASE("jobs do not preempt each other for ever") {
 }
 
 TEST_CASE("a job whose gang was not fit after all stops nobody a second time") {
-  Bench bench;
-  bench.start(cheap("cheap", 4));
+  Bench bench(cheap("cheap", 4));
   bench.submit(a_job("dear").on_nodes(4).priority(10).nodes_wait(600));
   while (!bench.is_in<Gathering>("dear")) bench.obey(pending_work(bench.state).front());
   bench.fail_check(1, "dear");
@@ -166,8 +157,7 @@ TEST_CASE("what a job restarts on goes to a higher priority only when the job ma
   auto job = a_job("restarts").on_nodes(4);
   if (is_preemptible) job.preemptible();
   bench.start(job);
-  bench.exit_rank(0, {1, 0}, {}, "restarts");
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0}, {}, "restarts");
   REQUIRE(std::holds_alternative<Backoff>(bench.job("restarts").phase));
   bench.submit(a_job("other").on_nodes(2).priority(priority));
   const bool gets_nodes = is_preemptible && priority > 0;

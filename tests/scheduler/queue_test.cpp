@@ -4,8 +4,6 @@
 using namespace muster;
 using namespace muster::test;
 
-using Names = std::vector<std::string>;
-
 namespace {
 
 const Queued& queued(const Bench& bench, const std::string& job) {
@@ -17,8 +15,7 @@ const Queued& queued(const Bench& bench, const std::string& job) {
 }  // namespace
 
 TEST_CASE("a job takes the first free nodes of its target, in order") {
-  Bench bench;
-  bench.submit(a_job("one").on_nodes(2));
+  Bench bench(a_job("one").on_nodes(2), 0);
   bench.submit(a_job("two").on_nodes(2));
   CHECK(bench.nodes("one") == Names{"h01", "h02"});
   CHECK(bench.nodes("two") == Names{"h03", "h04"});
@@ -32,28 +29,25 @@ TEST_CASE("a gang gets all its nodes or none, and the waiting job says who has t
   CHECK(bench.nodes("x") == Names{"h01"});
   CHECK(queued(bench, "y").reason ==
         "waits for 1 of 3 nodes of lab: h01 is running job x; h02 is drained: new fan");
-  CHECK(!bench.state.nodes.at(NodeId{"h03"}).owner);
+  CHECK(!bench.node(3).owner);
 }
 
 TEST_CASE("a waiting reason is said once, not every time") {
-  Bench bench;
-  bench.submit(a_job("x").on_nodes(4));
+  Bench bench(a_job("x").on_nodes(4), 0);
   bench.submit(a_job("y").on_nodes(4));
   bench.pass(Seconds{5});
   CHECK(bench.count<JobWaits>() == 1);
 }
 
 TEST_CASE("a blocked gang keeps later jobs from its nodes: no backfill") {
-  Bench bench;
-  bench.submit(a_job("running").on_nodes(2));
+  Bench bench(a_job("running").on_nodes(2), 0);
   bench.submit(a_job("big").on_nodes(4));
   bench.submit(a_job("small").on_nodes(1));
   CHECK(queued(bench, "small").reason == "pending behind job big, for which lab is kept");
 }
 
 TEST_CASE("a gang keeps only nodes that it could use itself") {
-  Bench bench;
-  bench.submit(a_job("running").on_nodes(1));
+  Bench bench(a_job("running").on_nodes(1), 0);
   auto big = a_job("big").on_nodes(2);
   big.spec().muster.include_nodes = {"h01", "h02"};
   bench.submit(big);
@@ -66,8 +60,7 @@ TEST_CASE("a gang keeps only nodes that it could use itself") {
 }
 
 TEST_CASE("a higher priority goes first") {
-  Bench bench;
-  bench.submit(a_job("running").on_nodes(4));
+  Bench bench(a_job("running").on_nodes(4), 0);
   bench.submit(a_job("low").on_nodes(4));
   bench.submit(a_job("high").on_nodes(4).priority(10));
   bench.cancel("running");
@@ -86,10 +79,8 @@ TEST_CASE("a gang that waits for a drained node does not block others") {
 }
 
 TEST_CASE("a job for which the target is too small ends with 91") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(5));
-  REQUIRE(bench.last<JobEnded>());
-  CHECK(bench.last<JobEnded>()->exit_code == 91);
+  Bench bench(a_job().on_nodes(5), 0);
+  CHECK(bench.the<JobEnded>().exit_code == 91);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("needs 5 nodes, but lab has 4"));
 }
 
@@ -103,8 +94,7 @@ TEST_CASE("placement keeps to the included and shuns the excluded nodes") {
 }
 
 TEST_CASE("a queued job that is cancelled ends with 143") {
-  Bench bench;
-  bench.submit(a_job("x").on_nodes(4));
+  Bench bench(a_job("x").on_nodes(4), 0);
   bench.submit(a_job("y").on_nodes(4));
   bench.cancel("y");
   CHECK(!bench.is_live("y"));
@@ -113,11 +103,9 @@ TEST_CASE("a queued job that is cancelled ends with 143") {
 }
 
 TEST_CASE("a job that backs off keeps its nodes from jobs behind it") {
-  Bench bench;
-  bench.start(a_job().on_nodes(4));
+  Bench bench(a_job().on_nodes(4));
   bench.submit(a_job("later").on_nodes(1));
-  bench.exit_rank(0, {1, 0});
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0});
   REQUIRE(std::holds_alternative<Backoff>(bench.job().phase));
   CHECK_THAT(queued(bench, "later").reason, ContainsSubstring("kept for a job ahead"));
   bench.pass(Seconds{10});

@@ -6,7 +6,6 @@
 #include "scheduler/state/limits.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
-#include "tests/sim/model/dump.h"
 #include "tests/sim/model/replay.h"
 
 namespace muster::test {
@@ -46,10 +45,9 @@ struct Site {
     REQUIRE(bench.is_in<Running>());
   }
   void tell(int number, std::vector<NodeFault> faults, bool settled = true) {
-    bench.observe(NodeFaultsSeen{id_of(number), std::move(faults), settled, owner(number)});
+    bench.tell_faults(number, std::move(faults), settled);
   }
-  std::optional<JobId> owner(int number) { return node(number).owner; }
-  const Node& node(int number) { return bench.state.nodes.at(id_of(number)); }
+  const Node& node(int number) { return bench.node(number); }
   void ended(int number, ExitStatus status, const std::string& error = "") {
     bench.observe(
         RemedyEnded{id_of(number), node(number).remedy->what.id, status, error, {"it is in use"}});
@@ -66,10 +64,7 @@ struct Site {
     return refusal_of(&node(number), moment).value_or("");
   }
   ~Site() {
-    CHECK(bench.violations().empty());
-    State again;
-    for (const Record& record : bench.journal) apply(again, record);
-    CHECK(describe(again) == describe(bench.state));
+    bench.rebuilt();
     CHECK(replay(bench.journal).disagreements.empty());
   }
 };

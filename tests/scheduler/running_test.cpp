@@ -7,8 +7,7 @@ using namespace muster;
 using namespace muster::test;
 
 TEST_CASE("a job whose ranks all end with 0 is completed once its nodes are clean") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).ranks_per_node(2));
+  Bench bench(a_job().on_nodes(2).ranks_per_node(2));
   for (int rank = 0; rank < 4; ++rank) bench.exit_rank(rank, {});
   CHECK(bench.last<StopBegun>()->reason == StopReason::finished);
   CHECK(bench.is_live());
@@ -19,8 +18,7 @@ TEST_CASE("a job whose ranks all end with 0 is completed once its nodes are clea
 }
 
 TEST_CASE("a failed rank stops the attempt at once and is named") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(1, {0, SIGKILL});
   REQUIRE(bench.is_in<Stopping>());
   CHECK(bench.last<StopBegun>()->reason == StopReason::rank_failed);
@@ -28,8 +26,7 @@ TEST_CASE("a failed rank stops the attempt at once and is named") {
 }
 
 TEST_CASE("a lost node stops the attempt and restarts it from the last sealed step") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(120, sealed(100));
   bench.unlink(2);
   bench.pass(Seconds{29});
@@ -38,10 +35,8 @@ TEST_CASE("a lost node stops the attempt and restarts it from the last sealed st
   CHECK(bench.last<StopBegun>()->reason == StopReason::node_lost);
   bench.obey();
   CHECK(bench.is_in<Stopping>());  // the lost node's lease is not over
-  bench.pass(Seconds{50});
-  bench.obey();
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{50});
+  bench.obey_after(Seconds{10});
   CHECK(bench.is_in<Running>());
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});
   CHECK(bench.attempt().resume_from->step == 100);
@@ -50,8 +45,7 @@ TEST_CASE("a lost node stops the attempt and restarts it from the last sealed st
 }
 
 TEST_CASE("a link that comes back in time changes nothing") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.unlink(2);
   bench.pass(Seconds{25});
   bench.link(2);
@@ -61,8 +55,7 @@ TEST_CASE("a link that comes back in time changes nothing") {
 
 TEST_CASE("a restarted agent or a reboot takes the ranks with it") {
   const bool rebooted = GENERATE(false, true);
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.unlink(2);
   bench.link(2, 2, rebooted ? 2 : 1);
   CHECK(bench.last<StopBegun>()->reason == StopReason::node_lost);
@@ -74,8 +67,7 @@ TEST_CASE("a restarted agent or a reboot takes the ranks with it") {
 }
 
 TEST_CASE("a node that had nothing left to run is not missed") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(1, {});
   bench.unlink(2);
   bench.pass(Seconds{60});
@@ -83,8 +75,7 @@ TEST_CASE("a node that had nothing left to run is not missed") {
 }
 
 TEST_CASE("an agent that stopped its ranks by itself counts as a lost node") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   RankExited exit{
       JobId{"train"}, AttemptId{0}, NodeId{"h02"}, RankId{1}, {0, SIGTERM}, true, 0, {}};
   bench.observe(exit);
@@ -92,8 +83,7 @@ TEST_CASE("an agent that stopped its ranks by itself counts as a lost node") {
 }
 
 TEST_CASE("limits.timeout counts the running time of all attempts and ends with 98") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).timeout(100));
+  Bench bench(a_job().on_nodes(1).timeout(100));
   bench.pass(Seconds{60});
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0});
@@ -109,8 +99,7 @@ TEST_CASE("limits.timeout counts the running time of all attempts and ends with 
 
 TEST_CASE(
     "cancelling a running job stops it with the grace that was requested, and ends with 143") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.observe(CancelRequested{JobId{"train"}, Milliseconds{500}});
   CHECK(bench.last<StopBegun>()->reason == StopReason::canceled);
   CHECK(bench.last<StopBegun>()->grace == Milliseconds{500});
@@ -119,8 +108,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a cancel that comes while a finished job cleans up does not undo it") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.exit_rank(0, {});
   bench.cancel();
   bench.obey();
@@ -128,8 +116,7 @@ TEST_CASE("a cancel that comes while a finished job cleans up does not undo it")
 }
 
 TEST_CASE("a cancel while stopping after a failure ends the job instead of a retry") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.exit_rank(0, {1, 0});
   bench.cancel();
   bench.obey();
@@ -138,16 +125,14 @@ TEST_CASE("a cancel while stopping after a failure ends the job instead of a ret
 }
 
 TEST_CASE("a drained node keeps what runs on it") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.drain(2);
   bench.pass(Seconds{3600});
   CHECK(bench.is_in<Running>());
 }
 
 TEST_CASE("a node that is drained with a limit gives up its attempt then, at nobody's charge") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
   bench.drain(2, true, Seconds{600});
   bench.pass(Seconds{599});
@@ -163,8 +148,7 @@ TEST_CASE("a node that is drained with a limit gives up its attempt then, at nob
 }
 
 TEST_CASE("an undrained node keeps its attempt after all, and a second drain sets a new limit") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.drain(1, true, Seconds{600});
   SECTION("undrained") {
     bench.drain(1, false);
@@ -179,8 +163,7 @@ TEST_CASE("an undrained node keeps its attempt after all, and a second drain set
 }
 
 TEST_CASE("late and repeated news about ranks change nothing") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.progress(5);
   bench.fail_and_retry(0, {1, 0});
   REQUIRE(bench.is_in<Running>());
@@ -188,7 +171,6 @@ TEST_CASE("late and repeated news about ranks change nothing") {
   bench.observe(late);
   CHECK(bench.is_in<Running>());
   bench.exit_rank(0, {});
-  bench.exit_rank(0, {7, 0});
-  bench.obey();
+  bench.exit_and_obey(0, {7, 0});
   CHECK(bench.last<JobEnded>()->exit_code == 0);
 }

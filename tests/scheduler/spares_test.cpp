@@ -6,8 +6,6 @@
 using namespace muster;
 using namespace muster::test;
 
-using Names = std::vector<std::string>;
-
 namespace {
 
 Names spares(const Bench& bench, const std::string& job = "train") {
@@ -34,41 +32,34 @@ int connections(const Bench& bench, const std::string& node) {
 }  // namespace
 
 TEST_CASE("spares are gathered with the gang, pass its gate and get the job's files") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1));
+  Bench bench(a_job().on_nodes(2).spares(1));
   CHECK(bench.nodes() == Names{"h01", "h02"});
   CHECK(spares(bench) == Names{"h03"});
   CHECK(bench.attempt().ranks.size() == 2);
   CHECK(bench.attempt().spares[0].checked);
   CHECK(bench.attempt().spares[0].staged);
-  CHECK(bench.state.nodes.at(NodeId{"h03"}).owner == JobId{"train"});
-  CHECK(!bench.state.nodes.at(NodeId{"h04"}).owner);
+  CHECK(bench.node(3).owner == JobId{"train"});
+  CHECK(!bench.node(4).owner);
 }
 
 TEST_CASE("too few spares are told and stop no job") {
-  Bench bench;
-  bench.start(a_job().on_nodes(3).spares(3));
+  Bench bench(a_job().on_nodes(3).spares(3));
   CHECK(spares(bench) == Names{"h04"});
   CHECK_THAT(bench.last<AttemptPlaced>()->why, ContainsSubstring("only 1 of 3 spares is free"));
 }
 
 TEST_CASE("a spare that never answers delays nothing and is released") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(2).spares(1).of_cluster(3));
-  bench.link_all(2);
+  Bench bench(a_job().on_nodes(2).spares(1).of_cluster(3), 2);
   bench.obey();
   CHECK(bench.is_in<Running>());
   bench.pass(Seconds{21});
-  REQUIRE(bench.last<SpareDropped>());
-  CHECK_THAT(bench.last<SpareDropped>()->reason, ContainsSubstring("gave no answer"));
-  CHECK(!bench.state.nodes.at(NodeId{"h03"}).owner);
+  CHECK_THAT(bench.the<SpareDropped>().reason, ContainsSubstring("gave no answer"));
+  CHECK(!bench.node(3).owner);
   CHECK(bench.is_in<Running>());
 }
 
 TEST_CASE("a spare that has passed its gate takes the place of a node that did not") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(2).spares(1));
-  bench.link_all(4);
+  Bench bench(a_job().on_nodes(2).spares(1), 4);
   for (const NodeWork& work : pending_work(bench.state)) {
     if (work.node.value == "h03") bench.obey(work);
   }
@@ -76,20 +67,18 @@ TEST_CASE("a spare that has passed its gate takes the place of a node that did n
   CHECK(bench.nodes() == Names{"h01", "h03"});
   CHECK(bench.attempt().nodes[1].checked);  // and need not be asked again
   CHECK(spares(bench) == Names{"h04"});     // another is held instead
-  CHECK(!bench.state.nodes.at(NodeId{"h02"}).owner);
+  CHECK(!bench.node(2).owner);
   bench.obey();
   CHECK(bench.is_in<Running>());
 }
 
 TEST_CASE("a spare takes a lost node's place with its rank, the others keep theirs") {
-  Bench bench;
-  bench.start(a_job().on_nodes(3).spares(1).of_cluster(5));
+  Bench bench(a_job().on_nodes(3).spares(1).of_cluster(5));
   bench.progress(20, sealed(20));
   const int before = bench.count<LinkUp>();
   lose_agent_of_h02(bench);
   bench.obey();
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   REQUIRE(bench.is_in<Running>());
   CHECK(bench.nodes() == Names{"h01", "h04", "h03"});
   CHECK(bench.last<AttemptPlaced>()->why == "spare h04 instead of h02");
@@ -113,21 +102,18 @@ TEST_CASE("a spare goes before a node that would be the first choice otherwise")
 }
 
 TEST_CASE("a node that was lost is not its job's next spare") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1).of_cluster(3));
+  Bench bench(a_job().on_nodes(2).spares(1).of_cluster(3));
   bench.progress(20, sealed(20));
   lose_agent_of_h02(bench);
   bench.obey();
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(bench.nodes() == Names{"h01", "h03"});
   CHECK(spares(bench).empty());
 }
 
 TEST_CASE("with a spare at hand a lost node is waited for 10 seconds, without one 30") {
   const bool has_spare = GENERATE(true, false);
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(has_spare ? 1 : 0));
+  Bench bench(a_job().on_nodes(2).spares(has_spare ? 1 : 0));
   bench.progress(5);
   bench.unlink(2);
   bench.pass(Seconds{9});
@@ -139,8 +125,7 @@ TEST_CASE("with a spare at hand a lost node is waited for 10 seconds, without on
 }
 
 TEST_CASE("while its steps advance a run that misses a node is left alone for 30 seconds") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1));
+  Bench bench(a_job().on_nodes(2).spares(1));
   bench.progress(5);
   bench.unlink(2);
   bench.pass(Seconds{8});
@@ -161,23 +146,19 @@ TEST_CASE("while its steps advance a run that misses a node is left alone for 30
 
 TEST_CASE("a spare that is drained or lost is released and the run continues") {
   const bool drained = GENERATE(true, false);
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1).of_cluster(drained ? 4 : 3));
+  Bench bench(a_job().on_nodes(2).spares(1).of_cluster(drained ? 4 : 3));
   if (drained)
     bench.drain(3);
   else
     bench.unlink(3);
   bench.pass(Seconds{25});
-  REQUIRE(bench.last<SpareDropped>());
-  CHECK(bench.last<SpareDropped>()->node == NodeId{"h03"});
+  CHECK(bench.the<SpareDropped>().node == NodeId{"h03"});
   CHECK(bench.is_in<Running>());
   CHECK(spares(bench) == (drained ? Names{"h04"} : Names{}));
 }
 
 TEST_CASE("a spare whose files could not be put in place is released") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(1).spares(1).of_cluster(2));
-  bench.link_all(2);
+  Bench bench(a_job().on_nodes(1).spares(1).of_cluster(2), 2);
   for (auto works = pending_work(bench.state); !works.empty(); works = pending_work(bench.state)) {
     const NodeWork& work = works.front();
     const bool stages = std::holds_alternative<StageWork>(work.work);
@@ -187,14 +168,12 @@ TEST_CASE("a spare whose files could not be put in place is released") {
       bench.obey(work);
     }
   }
-  REQUIRE(bench.last<SpareDropped>());
-  CHECK(bench.last<SpareDropped>()->reason == "h02 could not be prepared: disk full");
+  CHECK(bench.the<SpareDropped>().reason == "h02 could not be prepared: disk full");
   CHECK(bench.is_in<Running>());
 }
 
 TEST_CASE("a spare's new agent is asked everything again") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).spares(1));
+  Bench bench(a_job().on_nodes(1).spares(1));
   bench.link(2, 2);
   CHECK(!bench.attempt().spares[0].checked);
   bench.obey();
@@ -202,8 +181,7 @@ TEST_CASE("a spare's new agent is asked everything again") {
 }
 
 TEST_CASE("between attempts nobody else gets a job's nodes and spares, whatever its priority") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1).of_cluster(3));
+  Bench bench(a_job().on_nodes(2).spares(1).of_cluster(3));
   bench.progress(20, sealed(20));
   bench.submit(a_job("urgent").on_nodes(1).of_cluster(3).priority(100));
   lose_agent_of_h02(bench);
@@ -213,14 +191,12 @@ TEST_CASE("between attempts nobody else gets a job's nodes and spares, whatever 
   CHECK(bench.nodes("urgent") == Names{"h02"});
   bench.submit(a_job("more").on_nodes(1).of_cluster(3).priority(100));
   CHECK(!active_attempt(bench.job("more")));
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(bench.nodes() == Names{"h01", "h03"});
 }
 
 TEST_CASE("an attempt that is drained away is on its spare at once, before any job that waits") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).spares(1).of_cluster(3));
+  Bench bench(a_job().on_nodes(2).spares(1).of_cluster(3));
   bench.submit(a_job("urgent").on_nodes(1).of_cluster(3).priority(100));
   bench.drain(2, true, Seconds{0});
   bench.obey();
@@ -229,8 +205,7 @@ TEST_CASE("an attempt that is drained away is on its spare at once, before any j
 }
 
 TEST_CASE("a spare is not held when a job waits for nodes") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).spares(1).of_cluster(3));
+  Bench bench(a_job().on_nodes(1).spares(1).of_cluster(3));
   bench.submit(a_job("big").on_nodes(3).of_cluster(3));
   bench.drain(2);
   CHECK(bench.last<SpareDropped>()->node == NodeId{"h02"});

@@ -25,8 +25,7 @@ OutputsCollected not_copied(int node) {
 }  // namespace
 
 TEST_CASE("an attempt that never launched needs no proof from its nodes") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2), 0);
   bench.cancel();
   CHECK(!bench.is_live());
   CHECK(bench.count<NodeFenced>() == 2);
@@ -34,8 +33,7 @@ TEST_CASE("an attempt that never launched needs no proof from its nodes") {
 }
 
 TEST_CASE("who cancels again does not wait for the grace") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.cancel();
   REQUIRE(bench.last<StopBegun>()->grace == Seconds{30});
   bench.observe(CancelRequested{JobId{"train"}, Seconds{10}});
@@ -52,8 +50,7 @@ TEST_CASE("who cancels again does not wait for the grace") {
 }
 
 TEST_CASE("a cancel with a short grace hurries an attempt that stops for another reason") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).timeout(100));
+  Bench bench(a_job().on_nodes(2).timeout(100));
   bench.exit_rank(0, {1, 0});
   bench.observe(CancelRequested{JobId{"train"}, Seconds{1}});
   CHECK(bench.last<StopBegun>()->grace == Seconds{1});
@@ -64,23 +61,20 @@ TEST_CASE("a cancel with a short grace hurries an attempt that stops for another
 }
 
 TEST_CASE("the lease of an unreachable node is waited for, then it is fenced") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.unlink(2);
   bench.cancel();
   bench.obey();
   CHECK(bench.is_in<Stopping>());
   bench.pass(Seconds{64});
   CHECK(bench.is_live());
-  bench.pass(Seconds{2});
-  bench.obey();
+  bench.obey_after(Seconds{2});
   CHECK(!bench.is_live());
   CHECK(bench.last<NodeFenced>()->node == NodeId{"h02"});
 }
 
 TEST_CASE("a silent node is fenced when its lease and the margin are over, not sooner") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.unlink(2);
   bench.cancel();
   bench.obey();
@@ -92,8 +86,7 @@ TEST_CASE("a silent node is fenced when its lease and the margin are over, not s
 }
 
 TEST_CASE("a node that comes back while stopping is asked to stop and proves itself clean") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.unlink(2);
   bench.cancel();
   bench.obey();
@@ -108,8 +101,7 @@ TEST_CASE("a node that comes back while stopping is asked to stop and proves its
 }
 
 TEST_CASE("a node with processes that do not die is left behind, and stays taken until they do") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.cancel();
   bench.observe(stuck(1));
   bench.pass(Seconds{119});
@@ -126,24 +118,21 @@ TEST_CASE("a node with processes that do not die is left behind, and stays taken
 }
 
 TEST_CASE("a reboot frees a node with processes that did not die") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.cancel();
   bench.observe(stuck(1));
   bench.pass(Seconds{121});
   bench.link(1, 2, 2);
-  CHECK(!bench.state.nodes.at(NodeId{"h01"}).owner);
+  CHECK(!bench.node(1).owner);
 }
 
 TEST_CASE("processes that die late make the node clean before the limit") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.cancel();
   bench.observe(stuck(1));
-  bench.pass(Seconds{20});
-  bench.obey();
+  bench.obey_after(Seconds{20});
   CHECK(!bench.is_live());
-  CHECK(!bench.state.nodes.at(NodeId{"h01"}).owner);
+  CHECK(!bench.node(1).owner);
 }
 
 TEST_CASE("a job whose outputs stay on a node that vanished has failed, and says where they are") {
@@ -200,8 +189,7 @@ TEST_CASE("outputs that are copied at the second try are copied") {
   Bench bench;
   start_collecting(bench, 1);
   bench.observe(not_copied(1));
-  bench.pass(Seconds{5});
-  bench.obey();
+  bench.obey_after(Seconds{5});
   CHECK(bench.last<JobEnded>()->exit_code == 0);
 }
 
@@ -219,8 +207,7 @@ TEST_CASE("who cancels waits for no second try, and is told what stays on the no
   start_collecting(bench, 1);
   bench.observe(not_copied(1));
   bench.cancel();
-  REQUIRE(!bench.is_live());
-  CHECK(bench.last<JobEnded>()->exit_code == 92);
+  CHECK(bench.ended_with() == 92);
 }
 
 TEST_CASE("a linked node that sends no outputs is given up, but not while they arrive") {
@@ -236,8 +223,7 @@ TEST_CASE("a linked node that sends no outputs is given up, but not while they a
 }
 
 TEST_CASE("a fresh agent gives the outputs of the one before") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.exit_rank(0, {});
   bench.link(1, 2);
   REQUIRE(bench.is_in<Collecting>());
@@ -246,8 +232,7 @@ TEST_CASE("a fresh agent gives the outputs of the one before") {
 }
 
 TEST_CASE("an agent that never proves its ranks gone is not waited for, nor is the job restarted") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(0, {1, 0});
   bench.obey(*pending_work(bench.state, NodeId{"h01"}));
   bench.pass(Seconds{30 * 60 + 299});  // stop.grace_max, and half an hour
@@ -268,8 +253,7 @@ TEST_CASE("an agent that never proves its ranks gone is not waited for, nor is t
 }
 
 TEST_CASE("the next wake-up is the nearest moment at which something would be decided") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).timeout(500));
+  Bench bench(a_job().on_nodes(1).timeout(500));
   const Time started = bench.now;
   CHECK(next_wake(bench.state, bench.now) == started + Seconds{500});
   bench.unlink(1);

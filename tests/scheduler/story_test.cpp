@@ -17,8 +17,7 @@ namespace {
 
 // Runs, is killed after step 120, resumes from step 100, ends well.
 Bench a_story() {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.pass(Seconds{60});
   bench.progress(120, sealed(100));
   bench.fail_and_retry(1, {0, SIGKILL});
@@ -97,8 +96,7 @@ TEST_CASE("explain in short tells of a run that stands still, until it moves aga
 }
 
 TEST_CASE("explain names the first ranks that failed and counts those that followed") {
-  Bench bench;
-  bench.start(a_job().on_nodes(4).ranks_per_node(8));
+  Bench bench(a_job().on_nodes(4).ranks_per_node(8));
   for (int rank = 0; rank < 32; ++rank) bench.exit_rank(rank, {1, 0});
   bench.obey();
   const std::string text = joined(explain_text(bench.journal));
@@ -125,8 +123,7 @@ TEST_CASE("the summary of a job has its attempts, its end and its newest checkpo
 }
 
 TEST_CASE("the summary of a waiting job says why it waits") {
-  Bench bench;
-  bench.submit(a_job("x").on_nodes(4));
+  Bench bench(a_job("x").on_nodes(4), 0);
   bench.submit(a_job("y").on_nodes(4));
   std::vector<Record> of_y;
   for (const Record& record : bench.journal) {
@@ -161,8 +158,7 @@ TEST_CASE("a job's state has Azure's names on the way") {
 }
 
 TEST_CASE("the journal alone gives the same state and the same decisions") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(5, sealed(5));
   bench.fail_and_retry(0, {1, 0});
   const Replay again = replay(bench.journal);
@@ -171,8 +167,7 @@ TEST_CASE("the journal alone gives the same state and the same decisions") {
 }
 
 TEST_CASE("replay names a recorded decision that would be made otherwise today") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   for (Record& record : bench.journal) {
     auto* decision = std::get_if<Decision>(&record.what);
     auto* placed = decision ? std::get_if<AttemptPlaced>(decision) : nullptr;

@@ -23,11 +23,9 @@ struct Options {
 };
 
 bool plant(Planted& planted, const std::string& name) {
-  if (name == "ignores-lease") return planted.ignores_lease = true;
-  if (name == "lease-by-arrival") return planted.lease_by_arrival = true;
-  if (name == "lies-clean") return planted.lies_clean = true;
-  if (name == "skips-output") return planted.skips_output = true;
-  if (name == "forgets-writes") return planted.forgets_writes = true;
+  for (const Mistake& one : mistakes) {
+    if (name == one.name) return planted.*one.planted = true;
+  }
   return false;
 }
 

@@ -6,6 +6,7 @@
 //   agent: none -> serving -> leaving (lease) -> none; crashed at any time
 #pragma once
 
+#include <array>
 #include <memory>
 #include <set>
 
@@ -24,6 +25,16 @@ struct Planted {
   bool skips_output = false;   // agents leave out a line after a reconnection
   bool forgets_writes = false;   // the journal says that it has written
 };
+
+struct Mistake {
+  const char* name;
+  bool Planted::*planted;
+};
+inline constexpr auto mistakes = std::to_array<Mistake>({{"ignores-lease", &Planted::ignores_lease},
+                                       {"lease-by-arrival", &Planted::lease_by_arrival},
+                                       {"lies-clean", &Planted::lies_clean},
+                                       {"skips-output", &Planted::skips_output},
+                                       {"forgets-writes", &Planted::forgets_writes}});
 
 class ModelNode {
  public:

@@ -257,7 +257,7 @@ void AgentInbox::note_beat(const NodeId& node, const Progress& progress) {
   const int index = node_index(progress.job, progress.attempt, node);
   const AttemptNode& joining = attempt.nodes[static_cast<std::size_t>(index)];
   const Rank* rank = known_rank(state_, progress.job, progress.attempt, progress.rank);
-  const bool waits = joining.join_begun && !joining.ready && !joining.leaves;
+  const bool waits = is_getting_ready(joining) && is_active(joining);
   if (!waits || rank == nullptr || rank->node_index != index) return;
   auto& beats = beats_[{progress.job, node}];
   beats.insert(progress.rank);
@@ -297,7 +297,7 @@ bool AgentInbox::misses_a_node(const JobId& job) const {
   const Attempt* active = active_attempt(*find_job(state_, job));
   return std::any_of(
       active->nodes.begin(), active->nodes.end(),
-      [](const AttemptNode& node) { return node.link_lost_at && node.is_active(); });
+      [](const AttemptNode& node) { return node.agent && node.agent->lost && is_active(node); });
 }
 
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
@@ -375,7 +375,7 @@ int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& no
   const Attempt* active = find_attempt(state_, job, attempt);
   if (active == nullptr) return -1;
   std::size_t& place = places_[node];
-  const auto is_it = [&node](const AttemptNode& one) { return one.id == node && !one.released; };
+  const auto is_it = [&](const AttemptNode& one) { return one.id == node && !is_released(one); };
   if (place < active->nodes.size() && is_it(active->nodes[place])) return static_cast<int>(place);
   const auto at = std::find_if(active->nodes.begin(), active->nodes.end(), is_it);
   if (at == active->nodes.end()) return -1;

@@ -66,7 +66,7 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
     error += (error.empty() ? "" : "; ") + arrival.mapped().trouble;
   }
   const Attempt& attempt = *find_attempt(state_, sent.job, sent.attempt);
-  const bool leaves = attempt.nodes[static_cast<std::size_t>(index)].leaves.has_value();
+  const bool leaves = !is_active(attempt.nodes[static_cast<std::size_t>(index)]);
   if (leaves && error.empty()) {
     if (Status left = settle_leaver(sent, index); !left) error = left.error().message;
   }
@@ -74,7 +74,7 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
   if (settled) return observer_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
   if (leaves) observer_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
   for (const AttemptNode& one : attempt.nodes) {
-    if (!one.is_active()) continue;
+    if (!is_active(one)) continue;
     observer_.observe(OutputsCollected{sent.job, sent.attempt, one.id, settled.error().message});
   }
 }
@@ -93,7 +93,7 @@ Status AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collect
   const Attempt& attempt = *find_attempt(state_, collected.job, collected.attempt);
   if (!sinks_.contains(collected.job) || !phase_of<Collecting>(attempt)) return Done{};
   for (const AttemptNode& other : attempt.nodes) {
-    if (other.id != node && !other.released && may_deliver(other)) return Done{};
+    if (other.id != node && !is_released(other) && may_deliver(other)) return Done{};
   }
   return settle_files(collected.job);
 }

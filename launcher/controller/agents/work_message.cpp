@@ -182,7 +182,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.shared_outputs = shared_outputs_of(job, home_);
   start.health = job_health_of(job.spec);
   start.elastic = attempt.has_members();
-  const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).taken_late;
+  const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).join.has_value();
   if (start.elastic && !joins) start.members = membership_text(state_, attempt);
   std::optional<Joiner> joiner;
   if (joins) joiner = Joiner{work.node_index, attempt.members.ranks};

@@ -38,7 +38,7 @@ Result<RankHome> find_rank(const State& state, const Exec& request) {
   }
   const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
   const AttemptNode& node = node_of(*attempt, rank);
-  if (node.released) {
+  if (is_released(node)) {
     return Error{"rank " + std::to_string(wanted.value) + " of job " + request.job.value +
                  " runs no more: it left with node " + node.id.value};
   }

@@ -16,7 +16,7 @@ namespace {
 std::vector<NodeId> active_nodes(const Attempt& attempt) {
   std::vector<NodeId> nodes;
   for (const AttemptNode& node : attempt.nodes) {
-    if (node.is_active()) nodes.push_back(node.id);
+    if (is_active(node)) nodes.push_back(node.id);
   }
   return nodes;
 }

@@ -12,7 +12,7 @@ namespace {
 bool has_left(const Attempt& attempt, const NodeId& id) {
   const bool was_part =
       std::any_of(attempt.nodes.begin(), attempt.nodes.end(),
-                  [&id](const AttemptNode& node) { return node.id == id && node.released; });
+                  [&id](const AttemptNode& node) { return node.id == id && is_released(node); });
   return was_part && find_node(attempt, id) == nullptr;
 }
 

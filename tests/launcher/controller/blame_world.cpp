@@ -252,8 +252,8 @@ Attempt empty_attempt(const World& world) {
 
 void lose_node(World& world, const Happening& what, Attempt& attempt) {
   AttemptNode& node = attempt.nodes[world.node_of(what.rank)];
-  node.silent_since = silence_of(world, what);
-  node.fenced = NodeFenced{};
+  node.agent.emplace().lost = LinkLoss{{}, silence_of(world, what)};
+  node.fenced = FenceProof::lease_expired;
 }
 
 // Whoever unwinds an exception has said it already; the others say nothing when they are stopped.

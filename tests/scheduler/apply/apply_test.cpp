@@ -24,15 +24,12 @@ bool changes(const Bench& bench, std::variant<Observation, Decision> what) {
 }
 
 Bench gathering() {
-  Bench bench;
-  bench.submit(a_job().on_nodes(2));
-  bench.link_all(3);
+  Bench bench(a_job().on_nodes(2), 3);
   return bench;
 }
 
 Bench running() {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   return bench;
 }
 

@@ -11,9 +11,13 @@ namespace {
 const std::vector<NodeFacts> two_nodes{{NodeId{"h01"}, "10.0.0.1", 8, {20001}},
                                        {NodeId{"h02"}, "10.0.0.2", 16, {}}};
 
-std::map<std::string, std::string> environment(JobBuilder& job, int rank,
-                                               const std::vector<NodeFacts>& nodes = two_nodes) {
-  return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, nodes, {}, RankId{rank});
+Environment environment(JobBuilder& job, int rank, const std::vector<NodeFacts>& nodes = two_nodes,
+                        const std::vector<int>& processes = {}) {
+  const JobId id{"train"};
+  const GangVariables gang(job.spec(), id, AttemptId{2}, nodes, processes);
+  Environment all = gang.shared();
+  all.merge(gang.own(RankId{rank}));
+  return all;
 }
 
 }  // namespace
@@ -113,10 +117,7 @@ TEST_CASE("a preemptible job says that its nodes are not dedicated") {
 TEST_CASE("nodes with different numbers of GPUs tell their ranks so") {
   JobBuilder job = a_job().ranks_by_gpus();
   job.spec().muster.env_export = {"ompi"};
-  const auto of_rank = [&](int rank) {
-    return rank_variables(job.spec(), JobId{"train"}, AttemptId{2}, two_nodes, {3, 1},
-                          RankId{rank});
-  };
+  const auto of_rank = [&](int rank) { return environment(job, rank, two_nodes, {3, 1}); };
   CHECK(of_rank(2).at("WORLD_SIZE") == "4");
   CHECK(of_rank(2).at("LOCAL_WORLD_SIZE") == "3");
   CHECK(of_rank(2).at("LOCAL_RANK") == "2");

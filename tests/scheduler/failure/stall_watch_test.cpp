@@ -21,6 +21,18 @@ double after_fault(const Told* told) {
   return told == nullptr ? 1e9 : told->at_s - 10 * minute;
 }
 
+const Told& the(const std::vector<Told>& told, StallKind kind) {
+  REQUIRE(first_of(told, kind) != nullptr);
+  return *first_of(told, kind);
+}
+
+// Of ranks on one node, from time 0 on.
+StallWatch watch_of(std::size_t ranks) {
+  const StallWatch::Subject subject{
+      JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(ranks, NodeId{"h"}), false};
+  return StallWatch(subject, Milliseconds{0});
+}
+
 }  // namespace
 
 TEST_CASE("a run that gets on is not spoken of") {
@@ -34,14 +46,12 @@ TEST_CASE("a stopped rank is named within three steps and acted on within twenty
   RunPlan plan = with_fault(5, Doing::stopped);
   plan.step_s = step_s;
   const auto told = StallWorld(plan, 2).run(15 * minute);
-  REQUIRE(first_of(told, StallKind::suspect) != nullptr);
   CHECK(after_fault(first_of(told, StallKind::suspect)) <= 3 * step_s);
-  CHECK(first_of(told, StallKind::suspect)->what.rank == RankId{5});
-  REQUIRE(first_of(told, StallKind::hung) != nullptr);
+  CHECK(the(told, StallKind::suspect).what.rank == RankId{5});
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 10 + 4 * step_s);
-  CHECK(first_of(told, StallKind::hung)->what.rank == RankId{5});
-  CHECK(first_of(told, StallKind::hung)->what.blamed == NodeId{"h0"});
-  CHECK_THAT(first_of(told, StallKind::hung)->what.sentence,
+  CHECK(the(told, StallKind::hung).what.rank == RankId{5});
+  CHECK(the(told, StallKind::hung).what.blamed == NodeId{"h0"});
+  CHECK_THAT(the(told, StallKind::hung).what.sentence,
              ContainsSubstring("rank 5 on h0 is stopped by a signal"));
 }
 
@@ -69,13 +79,11 @@ TEST_CASE("a stopped rank of a program that tells no steps is named and acted on
   const auto told = StallWorld(plan, 4).run(20 * minute);
   CHECK(after_fault(first_of(told, StallKind::suspect)) <= 10);
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 60);
-  REQUIRE(first_of(told, StallKind::hung) != nullptr);
-  CHECK(first_of(told, StallKind::hung)->what.rank == RankId{63});
+  CHECK(the(told, StallKind::hung).what.rank == RankId{63});
 }
 
 TEST_CASE("of several stopped ranks the one that has got least far is named") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(4, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(4);
   for (int rank = 0; rank < 4; ++rank) {
     watch.stepped(RankId{rank}, rank == 2 ? 6 : 7, Milliseconds{1000});
   }
@@ -98,8 +106,7 @@ TEST_CASE("a program without steps that sleeps for hours is told of and never st
 }
 
 TEST_CASE("a run whose every rank is stopped was paused by somebody") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(2, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(2);
   for (int rank = 0; rank < 2; ++rank) {
     watch.does({RankId{rank}, Doing::stopped, 0, ""}, Milliseconds{500});
   }
@@ -152,7 +159,7 @@ TEST_CASE("a silent hang of all ranks is acted on within two minutes, a spinning
   plan.waiting = Doing::quiet;
   const auto quiet = StallWorld(plan, 9).run(hour);
   CHECK(after_fault(first_of(quiet, StallKind::hung)) <= 2 * minute);
-  CHECK(!first_of(quiet, StallKind::hung)->what.rank);
+  CHECK(!the(quiet, StallKind::hung).what.rank);
 
   const auto spinning = StallWorld(with_fault(0, Doing::working), 9).run(hour);
   CHECK(after_fault(first_of(spinning, StallKind::suspect)) <= 6);
@@ -162,14 +169,12 @@ TEST_CASE("a silent hang of all ranks is acted on within two minutes, a spinning
 
 TEST_CASE("the rank that alone does nothing while its peers spin is named") {
   const auto told = StallWorld(with_fault(3, Doing::quiet), 10).run(20 * minute);
-  REQUIRE(first_of(told, StallKind::hung) != nullptr);
-  CHECK(first_of(told, StallKind::hung)->what.rank == RankId{3});
+  CHECK(the(told, StallKind::hung).what.rank == RankId{3});
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 2 * minute);
 }
 
 TEST_CASE("of ranks that all fall idle the first is not named") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(4, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(4);
   int t = 0;
   for (int step = 1; step < 40; ++step, t += 1000) {
     for (int rank = 0; rank < 4; ++rank) watch.stepped(RankId{rank}, step, Milliseconds{t});
@@ -186,8 +191,7 @@ TEST_CASE("of ranks that all fall idle the first is not named") {
 }
 
 TEST_CASE("the rank that is one step behind is named") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(4, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(4);
   int t = 0;
   for (int step = 1; step < 40; ++step, t += 1000) {
     for (int rank = 0; rank < 4; ++rank) {
@@ -211,14 +215,13 @@ TEST_CASE("the first steps are exempt: they teach nothing and have their own dea
   plan.first_step_s = 100 * minute;
   plan.fault = Fault{minute, 0, Doing::quiet};  // not even loading
   const auto told = StallWorld(plan, 11).run(2 * hour);
-  REQUIRE(first_of(told, StallKind::hung) != nullptr);
-  CHECK(first_of(told, StallKind::hung)->at_s >= 20 * minute);
-  CHECK(first_of(told, StallKind::hung)->at_s <= 23 * minute);
-  CHECK_THAT(first_of(told, StallKind::hung)->what.sentence, ContainsSubstring("first_step"));
+  CHECK(the(told, StallKind::hung).at_s >= 20 * minute);
+  CHECK(the(told, StallKind::hung).at_s <= 23 * minute);
+  CHECK_THAT(the(told, StallKind::hung).what.sentence, ContainsSubstring("first_step"));
 }
 
 TEST_CASE("a hang after slow first steps is suspected as if they had not been") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, {NodeId{"h"}}, false}, Milliseconds{0});
+  StallWatch watch = watch_of(1);
   int t = 0, next = 0;
   for (int step = 0; step < 30; ++step) {
     for (next += step < 6 ? 100'000 : 1000; t < next; t += 500) CHECK(!watch.look(Milliseconds{t}));
@@ -236,8 +239,7 @@ TEST_CASE("a first step that never comes is no hang where nobody knows that step
 }
 
 TEST_CASE("a rank that falls behind ranks that do not wait for it is named as a straggler") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(8, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(8);
   std::vector<StallSeen> told;
   const auto go = [&](int from, int to, int every) {
     for (int step = from; step < to; ++step) {
@@ -270,10 +272,9 @@ TEST_CASE("muster.hang.timeout is taken to the letter") {
   RunPlan plan = with_fault(5, GENERATE(Doing::stopped, Doing::working, Doing::moving));
   plan.settings.timeout = Seconds{90};
   const auto told = StallWorld(plan, 14).run(hour);
-  REQUIRE(first_of(told, StallKind::hung) != nullptr);
   CHECK(after_fault(first_of(told, StallKind::hung)) >= 88);
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 92);
-  CHECK_THAT(first_of(told, StallKind::hung)->what.sentence,
+  CHECK_THAT(the(told, StallKind::hung).what.sentence,
              ContainsSubstring("muster.hang.timeout: 1 min 30 s"));
 }
 
@@ -343,7 +344,7 @@ TEST_CASE("only rank 0 tells its steps: no other rank is behind") {
 }
 
 TEST_CASE("steps that begin anew are steps") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, {NodeId{"h"}}, false}, Milliseconds{0});
+  StallWatch watch = watch_of(1);
   for (int t = 0; t < 3'600'000; t += 500) {
     if (t % 1000 == 0) watch.stepped(RankId{0}, (t / 1000) % 50, Milliseconds{t});
     CHECK(!watch.look(Milliseconds{t}));
@@ -368,8 +369,7 @@ TEST_CASE("what a closer look shows is told with the suspicion and with the hang
 }
 
 TEST_CASE("an odd run is not told of for ever, and its last telling is that all is well") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(2, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(2);
   int tellings = 0;
   StallKind last = StallKind::over;
   for (int t = 0; t < 20'000'000; t += 500) {
@@ -405,8 +405,7 @@ TEST_CASE("a watch that takes over from another says when its stall is over") {
 TEST_CASE("who lags is a straggler only where most ranks tell their steps") {
   const int telling = GENERATE(3, 4, 5, 8);
   CAPTURE(telling);
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(8, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(8);
   std::optional<StallSeen> told;
   for (int step = 0; step < 300 && !told; ++step) {
     for (int rank = 0; rank < telling; ++rank) {
@@ -470,8 +469,7 @@ TEST_CASE("while the network of any node moves, ranks that do nothing are not ta
 }
 
 TEST_CASE("looked at closely are the suspect, then those that got least far, four at most") {
-  StallWatch watch({JobId{"j"}, AttemptId{0}, {}, std::vector<NodeId>(6, NodeId{"h"}), false},
-                   Milliseconds{0});
+  StallWatch watch = watch_of(6);
   const auto ids = [](std::initializer_list<int> numbers) {
     std::vector<RankId> ranks;
     for (const int number : numbers) ranks.push_back(RankId{number});

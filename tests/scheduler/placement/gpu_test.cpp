@@ -1,14 +1,11 @@
 // GPUs decide which nodes a job may have and how many ranks it starts there.
 #include <csignal>
 
-#include "scheduler/explain/explain.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 
 using namespace muster;
 using namespace muster::test;
-
-using Names = std::vector<std::string>;
 
 namespace {
 
@@ -40,11 +37,9 @@ TEST_CASE("every GPU gets a rank, on nodes that have different numbers of them")
   bench.start(a_job().on_nodes(3).of_cluster(3).ranks_by_gpus());
   CHECK(ranks_by_node(bench) == std::vector<int>{2, 4, 1});
   CHECK(bench.last<LaunchBegun>()->processes == std::vector<int>{2, 4, 1});
-  const auto lines = explain_text(bench.journal);
-  CHECK_THAT(Catch::Detail::stringify(lines), ContainsSubstring("attempt 0: 7 ranks on 3 nodes"));
+  CHECK_THAT(bench.story(), ContainsSubstring("attempt 0: 7 ranks on 3 nodes"));
   bench.finish();
   CHECK(bench.last<JobEnded>()->exit_code == 0);
-  CHECK(bench.violations().empty());
 }
 
 TEST_CASE("a job that asks for no GPUs does not look at them") {
@@ -90,8 +85,7 @@ TEST_CASE("a job ends when its target has too few nodes with GPUs, and says whic
   bench.submit(a_job().on_nodes(2).of_cluster(2).ranks_by_gpus());
   bench.link_all(2);
   bench.obey();
-  REQUIRE(bench.last<JobEnded>());
-  CHECK(bench.last<JobEnded>()->exit_code == 91);
+  CHECK(bench.the<JobEnded>().exit_code == 91);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h02 has no GPU"));
 }
 
@@ -129,8 +123,7 @@ TEST_CASE("a spare with another number of GPUs takes a lost node's place with it
   REQUIRE(ranks_by_node(bench) == std::vector<int>{2, 2});
   lose_agent_of_h02(bench);
   bench.obey();
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   REQUIRE(bench.is_in<Running>());
   CHECK(bench.nodes() == Names{"h01", "h03"});
   CHECK(ranks_by_node(bench) == std::vector<int>{2, 4});
@@ -170,8 +163,7 @@ TEST_CASE("a node that comes back without GPUs before the launch ends the attemp
   bench.gpus[2] = 0;
   lose_agent_of_h02(bench);
   bench.obey();
-  REQUIRE(bench.last<StopBegun>());
-  CHECK(bench.last<StopBegun>()->reason == StopReason::start_failed);
+  CHECK(bench.the<StopBegun>().reason == StopReason::start_failed);
   CHECK(bench.last<StopBegun>()->sentence == "h02 has no GPU");
   CHECK(bench.count<LaunchBegun>() == 0);
 }

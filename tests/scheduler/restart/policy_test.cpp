@@ -15,16 +15,10 @@ RestartRule on_exit(int code) {
   return rule;
 }
 
-int ended_with(const Bench& bench) {
-  REQUIRE(bench.last<JobEnded>());
-  return bench.last<JobEnded>()->exit_code;
-}
-
 }  // namespace
 
 TEST_CASE("a user failure restarts in place, on the same nodes in the same order") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(1, {0, SIGKILL});
   CHECK(bench.is_in<Running>());
@@ -36,19 +30,17 @@ TEST_CASE("a user failure restarts in place, on the same nodes in the same order
 }
 
 TEST_CASE("the same exit twice before any progress gives up with 93 and shows the last lines") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {1, 0});
   REQUIRE(bench.is_in<Running>());
   bench.fail_and_retry(0, {1, 0});
-  CHECK(ended_with(bench) == 93);
+  CHECK(bench.ended_with() == 93);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("rank 0 on h01 exited with code 1"));
   CHECK(bench.last<AttemptEnded>()->cause.last_lines.back() == "ValueError: no such batch");
 }
 
 TEST_CASE("different early exits are not the same failure") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {1, 0});
   bench.fail_and_retry(0, {0, SIGSEGV});
   CHECK(bench.is_in<Running>());
@@ -56,40 +48,36 @@ TEST_CASE("different early exits are not the same failure") {
 
 TEST_CASE("a command that cannot be run stops the job at once with the shell's own code") {
   const int code = GENERATE(126, 127);
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {code, 0});
-  CHECK(ended_with(bench) == code);
+  CHECK(bench.ended_with() == code);
 }
 
 TEST_CASE("without restarts the job ends with the rank's own code") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(0));
+  Bench bench(a_job().on_nodes(1).restarts(0));
   SECTION("an exit code") {
     bench.fail_and_retry(0, {42, 0});
-    CHECK(ended_with(bench) == 42);
+    CHECK(bench.ended_with() == 42);
   }
   SECTION("a signal") {
     bench.fail_and_retry(0, {0, SIGSEGV});
-    CHECK(ended_with(bench) == 139);
+    CHECK(bench.ended_with() == 139);
   }
   SECTION("a code that muster uses itself") {
     bench.fail_and_retry(0, {91, 0});
-    CHECK(ended_with(bench) == 1);
+    CHECK(bench.ended_with() == 1);
   }
 }
 
 TEST_CASE("a rank that exits with 93 is not restarted") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {93, 0});
-  CHECK(ended_with(bench) == 93);
+  CHECK(bench.ended_with() == 93);
 }
 
 TEST_CASE("a used up restart budget gives up with 93, and frees itself with time") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(2));
+  Bench bench(a_job().on_nodes(1).restarts(2));
   const auto fail_at = [&](int step) {
     bench.progress(step, sealed(step, bench.attempt().id.value + 1));
     bench.fail_and_retry(0, {1, 0});
@@ -99,7 +87,7 @@ TEST_CASE("a used up restart budget gives up with 93, and frees itself with time
     fail_at(2);
     CHECK(bench.is_in<Running>());
     fail_at(3);
-    CHECK(ended_with(bench) == 93);
+    CHECK(bench.ended_with() == 93);
     CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("muster.restart.attempts"));
   }
   SECTION("over a longer time") {
@@ -112,8 +100,7 @@ TEST_CASE("a used up restart budget gives up with 93, and frees itself with time
 }
 
 TEST_CASE("restarts without a newer checkpoint stop after muster.no_progress.cycles") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+  Bench bench(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
   int attempts = 1;
   while (bench.is_live()) {
     bench.progress(50 + attempts);  // steps, but nothing sealed
@@ -121,41 +108,35 @@ TEST_CASE("restarts without a newer checkpoint stop after muster.no_progress.cyc
     ++attempts;
     REQUIRE(attempts < 10);
   }
-  CHECK(ended_with(bench) == 93);
+  CHECK(bench.ended_with() == 93);
   CHECK(bench.count<LaunchBegun>() == 4);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("without a newer checkpoint"));
 }
 
 TEST_CASE("a lost node is charged to reschedule, avoided, and used again when there is no other") {
-  Bench bench;
-  bench.start(a_job().on_nodes(4));
+  Bench bench(a_job().on_nodes(4));
   bench.unlink(2);
   bench.link(2, 2);
   bench.obey();
   CHECK(bench.last<RetryScheduled>()->reschedule);
   CHECK(bench.last<RetryScheduled>()->avoid == std::vector<NodeId>{NodeId{"h02"}});
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h02", "h03", "h04"});
 }
 
 TEST_CASE("a used up reschedule budget ends with 92") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).of_cluster(1).reschedules(2).no_progress_cycles(100));
+  Bench bench(a_job().on_nodes(1).of_cluster(1).reschedules(2).no_progress_cycles(100));
   for (int agent = 2; agent < 5; ++agent) {
     REQUIRE(bench.is_in<Running>());
     bench.link(1, agent);
     bench.obey();
-    bench.pass(Seconds{60});
-    bench.obey();
+    bench.obey_after(Seconds{60});
   }
-  CHECK(ended_with(bench) == 92);
+  CHECK(bench.ended_with() == 92);
 }
 
 TEST_CASE("starts that fail are bounded by the reschedule budget, not by missing progress") {
-  Bench bench;
-  bench.submit(a_job().on_nodes(1).reschedules(5));
-  bench.link_all(4);
+  Bench bench(a_job().on_nodes(1).reschedules(5), 4);
   while (bench.is_live()) {
     if (bench.is_in<Starting>()) {
       const Attempt& attempt = bench.attempt();
@@ -169,7 +150,7 @@ TEST_CASE("starts that fail are bounded by the reschedule budget, not by missing
     REQUIRE(bench.count<LaunchBegun>() < 10);
   }
   CHECK(bench.count<LaunchBegun>() == 6);
-  CHECK(ended_with(bench) == 92);
+  CHECK(bench.ended_with() == 92);
 }
 
 TEST_CASE("a rule decides before the class") {
@@ -178,7 +159,7 @@ TEST_CASE("a rule decides before the class") {
   stop_rule.action = Reaction::stop;
   bench.start(a_job().on_nodes(1).rule(on_exit(7)).rule(stop_rule));
   bench.fail_and_retry(0, {42, 0});
-  CHECK(ended_with(bench) == 42);
+  CHECK(bench.ended_with() == 42);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("rule 2 (job): class user: stop"));
 }
 
@@ -199,7 +180,7 @@ TEST_CASE("an excluded node is never used again") {
   rule.action = Reaction::exclude_node;
   bench.start(a_job().on_nodes(1).of_cluster(1).rule(rule));
   bench.fail_and_retry(0, {7, 0});
-  CHECK(ended_with(bench) == 91);
+  CHECK(bench.ended_with() == 91);
   CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("h01 was excluded from this job"));
 }
 
@@ -211,8 +192,7 @@ TEST_CASE("a rule that only logs is mentioned and does not decide") {
   bench.start(a_job().on_nodes(1).rule(rule));
   bench.fail_and_retry(0, {7, 0});
   CHECK(bench.is_in<Running>());
-  CHECK_THAT(bench.last<RetryScheduled>()->rule,
-             ContainsSubstring("class user; rule 1 only logs"));
+  CHECK_THAT(bench.last<RetryScheduled>()->rule, ContainsSubstring("class user; rule 1 only logs"));
 }
 
 TEST_CASE("the action of a class can be set") {
@@ -221,7 +201,7 @@ TEST_CASE("the action of a class can be set") {
   job.spec().muster.class_actions["user"] = Reaction::stop;
   bench.start(job);
   bench.fail_and_retry(0, {5, 0});
-  CHECK(ended_with(bench) == 5);
+  CHECK(bench.ended_with() == 5);
 }
 
 TEST_CASE("a preempted job that may not go on says whether its work was saved") {
@@ -233,7 +213,7 @@ TEST_CASE("a preempted job that may not go on says whether its work was saved") 
   if (saved) bench.progress(10, sealed(10));
   bench.drain(1, true, Seconds{0});
   bench.obey();
-  CHECK(ended_with(bench) == (saved ? 96 : 97));
+  CHECK(bench.ended_with() == (saved ? 96 : 97));
 }
 
 TEST_CASE("three hangs in a row end with 95") {
@@ -242,7 +222,7 @@ TEST_CASE("three hangs in a row end with 95") {
   rule.failure_class = FailureClass::hang;
   bench.start(a_job().on_nodes(1).rule(rule).no_progress_cycles(10));
   for (int i = 0; i < 3; ++i) bench.fail_and_retry(0, {7, 0});
-  CHECK(ended_with(bench) == 95);
+  CHECK(bench.ended_with() == 95);
 }
 
 TEST_CASE("backoff grows as it is asked to, up to its limit") {
@@ -280,8 +260,7 @@ TEST_CASE("no pause is longer than restart.max_delay, jitter included") {
     auto job = a_job(name).on_nodes(1);
     job.spec().muster.restart.delay = job.spec().muster.restart.max_delay = Seconds{10};
     bench.start(job);
-    bench.exit_rank(0, {3, 0}, {}, name);
-    bench.obey();
+    bench.exit_and_obey(0, {3, 0}, {}, name);
     REQUIRE(bench.last<RetryScheduled>());
     const auto pause = bench.last<RetryScheduled>()->at - bench.now;
     CHECK(pause <= Seconds{10});
@@ -291,8 +270,7 @@ TEST_CASE("no pause is longer than restart.max_delay, jitter included") {
 }
 
 TEST_CASE("only two failures alike before any progress, one after the other, give up") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(9).reschedules(9).no_progress_cycles(9));
+  Bench bench(a_job().on_nodes(1).restarts(9).reschedules(9).no_progress_cycles(9));
   SECTION("the first came after progress") {
     bench.progress(10, sealed(10));
     bench.fail_and_retry(0, {1, 0});
@@ -329,12 +307,10 @@ TEST_CASE("the pause grows with each failure in a row, and begins again after pr
   const RestartSettings delays = bench.job().spec.muster.restart;
   const auto fails_with_pause = [&](int code, int in_a_row) {
     const AttemptId attempt = bench.attempt().id;
-    bench.exit_rank(0, {code, 0});
-    bench.obey();
+    bench.exit_and_obey(0, {code, 0});
     const auto pause = bench.last<RetryScheduled>()->at - bench.now;
     CHECK(pause == with_jitter(retry_delay(delays, in_a_row), JobId{"train"}, attempt));
-    bench.pass(Seconds{1000});
-    bench.obey();
+    bench.obey_after(Seconds{1000});
   };
   fails_with_pause(1, 1);
   fails_with_pause(2, 2);

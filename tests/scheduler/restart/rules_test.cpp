@@ -2,7 +2,6 @@
 // recorded run. Rules are matched by the real rule book, as the controller does.
 #include <csignal>
 
-#include "scheduler/explain/explain.h"
 #include "scheduler/explain/rules_replay.h"
 #include "scheduler/failure/evidence.h"
 #include "scheduler/model/record.h"
@@ -23,22 +22,6 @@ RestartRule on_words(const std::string& pattern, Reaction action) {
   return rule;
 }
 
-const RetryScheduled& retried(const Bench& bench) {
-  REQUIRE(bench.last<RetryScheduled>());
-  return *bench.last<RetryScheduled>();
-}
-
-std::string how_it_ended(const Bench& bench) {
-  REQUIRE(bench.last<JobEnded>());
-  return bench.last<JobEnded>()->reason;
-}
-
-std::string explained(const Bench& bench) {
-  std::string text;
-  for (const std::string& line : explain_text(bench.journal)) text += line + "\n";
-  return text;
-}
-
 constexpr const char* out_of_memory = "RuntimeError: CUDA out of memory.";
 constexpr const char* peer_is_gone = "ncclRemoteError: a peer is gone";
 
@@ -51,8 +34,7 @@ OtherPolicy with_rules(std::vector<RestartRule> rules) {
 
 // Fails with code 1 after progress, is restarted, ends well.
 Bench a_run_with_one_failure() {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0}, "ValueError: no tokens");
   bench.progress(20, sealed(20, 2));
@@ -63,28 +45,26 @@ Bench a_run_with_one_failure() {
 }  // namespace
 
 TEST_CASE("a built-in rule stops a job before its first progress and tells what to do") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {1, 0}, out_of_memory);
   CHECK(bench.last<JobEnded>()->exit_code == 1);
-  CHECK_THAT(how_it_ended(bench), ContainsSubstring("rule cuda-oom (default): class user: stop: "
-                                                    "reduce the batch size"));
-  CHECK_THAT(explained(bench), ContainsSubstring("rule cuda-oom (default): class user"));
+  CHECK_THAT(bench.the<JobEnded>().reason,
+             ContainsSubstring("rule cuda-oom (default): class user: stop: "
+                               "reduce the batch size"));
+  CHECK_THAT(bench.story(), ContainsSubstring("rule cuda-oom (default): class user"));
 }
 
 TEST_CASE("a built-in rule does not stop a job that has made progress") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0}, out_of_memory);
   CHECK(bench.is_in<Running>());
-  CHECK_THAT(retried(bench).rule,
+  CHECK_THAT(bench.the<RetryScheduled>().rule,
              ContainsSubstring("rule cuda-oom (default): class user: backoff"));
 }
 
 TEST_CASE("a job's own rule stops it after progress too") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).rule(on_words("no tokens", Reaction::stop)));
+  Bench bench(a_job().on_nodes(1).rule(on_words("no tokens", Reaction::stop)));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {42, 0}, "no tokens");
   CHECK(bench.last<JobEnded>()->exit_code == 42);
@@ -102,42 +82,36 @@ TEST_CASE("the job's word on a class comes before a built-in rule and after its 
   SECTION("after its own") {
     bench.start(job.rule(on_words("memory", Reaction::stop)));
     bench.fail_and_retry(0, {1, 0}, out_of_memory);
-    CHECK_THAT(how_it_ended(bench), ContainsSubstring("rule 1 (job): class user: stop"));
+    CHECK_THAT(bench.the<JobEnded>().reason, ContainsSubstring("rule 1 (job): class user: stop"));
   }
 }
 
 TEST_CASE("a rule's own delay is kept instead of the job's") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
-  bench.exit_rank(0, {1, 0}, Milliseconds{0}, "train", "429 Client Error: Too Many Requests");
-  bench.obey();
-  const RetryScheduled& retry = retried(bench);
+  Bench bench(a_job().on_nodes(1));
+  bench.exit_and_obey(0, {1, 0}, Milliseconds{0}, "train", "429 Client Error: Too Many Requests");
+  const RetryScheduled& retry = bench.the<RetryScheduled>();
   CHECK(retry.at - bench.now >= Seconds{90});
   CHECK(retry.at - bench.now <= Seconds{150});
 }
 
 TEST_CASE("a failure that a rule expects to pass is not given up when it happens twice") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   for (int i = 0; i < 2; ++i) bench.fail_and_retry(0, {1, 0}, "429 Client Error: Too Many");
   CHECK(bench.is_in<Running>());
 }
 
 TEST_CASE("a GPU that is lost takes its node out of the job") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.fail_and_retry(1, {1, 0}, "GPU has fallen off the bus");
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::hw);
-  CHECK(retried(bench).exclude);
-  CHECK(retried(bench).avoid == std::vector<NodeId>{NodeId{"h02"}});
+  CHECK(bench.the<RetryScheduled>().exclude);
+  CHECK(bench.the<RetryScheduled>().avoid == std::vector<NodeId>{NodeId{"h02"}});
 }
 
 TEST_CASE("of ranks that failed together the one that does not echo another is the cause") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(1, {1, 0}, Milliseconds{11}, "train", peer_is_gone);
-  bench.exit_rank(0, {1, 0}, Milliseconds{10}, "train", out_of_memory);
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0}, Milliseconds{10}, "train", out_of_memory);
   const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
   REQUIRE(cause.rules.rule);
   CHECK(cause.rules.rule->id == "cuda-oom");
@@ -145,8 +119,7 @@ TEST_CASE("of ranks that failed together the one that does not echo another is t
 }
 
 TEST_CASE("a rank that was stopped after it had said why is heard by its words, not its status") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(0, {1, 0}, Milliseconds{0}, "train", peer_is_gone);
   RankExited stopped;
   stopped.job = JobId{"train"};
@@ -173,36 +146,29 @@ TEST_CASE("a rank that was stopped after it had said why is heard by its words, 
 }
 
 TEST_CASE("the words of ranks that outlived a lost node are no cause") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.exit_rank(0, {1, 0}, Milliseconds{0}, "train", out_of_memory);
   bench.unlink(2);
-  bench.pass(Seconds{600});
-  bench.obey();
-  REQUIRE(bench.last<AttemptEnded>());
-  CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::infra);
+  bench.obey_after(Seconds{600});
+  CHECK(bench.the<AttemptEnded>().cause.failure_class == FailureClass::infra);
   CHECK(!bench.last<AttemptEnded>()->cause.rules.rule);
 }
 
 TEST_CASE("a rank that calls itself preempted is charged until it has made progress") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {1, 0}, "spot termination notice");
-  CHECK(retried(bench).charged);
+  CHECK(bench.the<RetryScheduled>().charged);
   bench.progress(10, sealed(10, 2));
   bench.fail_and_retry(0, {1, 0}, "spot termination notice");
-  CHECK(!retried(bench).charged);
+  CHECK(!bench.the<RetryScheduled>().charged);
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::preempted);
 }
 
 TEST_CASE("a run that diverged is not started again whatever it had reached, and blames no node") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(50, sealed(50));
-  bench.exit_rank(0, {4, 0}, {}, "train", "muster-train: diverged: the loss is far above");
-  bench.obey();
-  REQUIRE(bench.last<JobEnded>());
-  CHECK(bench.last<JobEnded>()->exit_code == 93);
+  bench.exit_and_obey(0, {4, 0}, {}, "train", "muster-train: diverged: the loss is far above");
+  CHECK(bench.the<JobEnded>().exit_code == 93);
   CHECK_THAT(bench.last<JobEnded>()->reason,
              ContainsSubstring("rule diverged (default): class divergence: stop"));
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::divergence);
@@ -235,8 +201,7 @@ TEST_CASE("a rule tried on a recorded run tells what it would have done") {
 }
 
 TEST_CASE("what follows the first difference is said to be hypothetical") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.progress(10, sealed(10));
   bench.fail_and_retry(0, {1, 0}, "ValueError: no tokens");
   bench.progress(20, sealed(20, 2));
@@ -261,8 +226,7 @@ TEST_CASE("a run of which only its own records are left can be tried as well") {
 }
 
 TEST_CASE("the end of an attempt that was not stopped, as no controller records it, is no step") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   AttemptEnded ended;
   ended.job = JobId{"train"};
   ended.attempt = bench.attempt().id;

@@ -116,10 +116,10 @@ void FakeNode::start(const NodeWork& work, const Job& job, Time now, bool faults
     entry->second.step = attempt->resume_from ? attempt->resume_from->step : 0;
     const Time ends = now + dice_.time(5'000, faults ? 200'000 : 40'000);
     const AttemptNode& self = attempt->nodes.at(static_cast<std::size_t>(work.node_index));
-    entry->second.waits = self.taken_late;
+    entry->second.waits = self.join.has_value();
     for (const Rank& rank : attempt->ranks) {
       if (rank.node_index != work.node_index) continue;
-      FakeRank fake{rank.id, true, self.taken_late ? now + Seconds{360'000} : ends, {}};
+      FakeRank fake{rank.id, true, self.join ? now + Seconds{360'000} : ends, {}};
       const Time fails = now + dice_.time(0, 60'000);
       if (faults && dice_.chance(15)) fake = {rank.id, true, fails, {1, 0}};
       entry->second.ranks.push_back(fake);

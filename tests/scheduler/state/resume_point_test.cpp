@@ -12,11 +12,6 @@ using namespace muster::test;
 
 namespace {
 
-const LaunchBegun& launch(const Bench& bench) {
-  REQUIRE(bench.last<LaunchBegun>());
-  return *bench.last<LaunchBegun>();
-}
-
 void set_disk(Bench& bench, int nodes, CheckpointRef checkpoint) {
   for (int i = 1; i <= nodes; ++i) bench.on_disk[NodeId{node_name(i)}] = checkpoint;
 }
@@ -37,16 +32,15 @@ void run_to_450(Bench& bench, ResumeFrom from = ResumeFrom::latest) {
 }
 
 std::int64_t resumed_step(const Bench& bench) {
-  REQUIRE(launch(bench).resume_from);
-  return launch(bench).resume_from->step;
+  REQUIRE(bench.the<LaunchBegun>().resume_from);
+  return bench.the<LaunchBegun>().resume_from->step;
 }
 
 }  // namespace
 
 TEST_CASE("a first attempt without checkpoints starts from the beginning") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
-  CHECK(!launch(bench).resume_from);
+  Bench bench(a_job().on_nodes(1));
+  CHECK(!bench.the<LaunchBegun>().resume_from);
 }
 
 TEST_CASE("a first attempt goes on from the newest checkpoint that a node found") {
@@ -61,7 +55,7 @@ TEST_CASE("resume.from none starts afresh, but restarts go on from the job's own
   Bench bench;
   set_disk(bench, 1, sealed(500, 9));
   bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::none));
-  CHECK(!launch(bench).resume_from);
+  CHECK(!bench.the<LaunchBegun>().resume_from);
   bench.observe(ProgressSeen{JobId{"train"}, AttemptId{0}, 10, sealed(10)});
   bench.fail_and_retry(0, {1, 0});
   CHECK(resumed_step(bench) == 10);
@@ -72,45 +66,38 @@ TEST_CASE("resume.from a path uses it until the job has sealed something itself"
   const std::string path = "/elsewhere/s000000300-g7";
   bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::path, path));
   CHECK(resumed_step(bench) == 300);
-  CHECK(launch(bench).resume_from->directory == path);
+  CHECK(bench.the<LaunchBegun>().resume_from->directory == path);
   bench.fail_and_retry(0, {1, 0});
-  CHECK(launch(bench).resume_from->directory == path);
+  CHECK(bench.the<LaunchBegun>().resume_from->directory == path);
   bench.progress(310, sealed(310, 2));
   bench.fail_and_retry(0, {1, 0});
   CHECK(resumed_step(bench) == 310);
 }
 
 TEST_CASE("a replacement node without checkpoints does not throw the job back") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(120, sealed(100));
   bench.link(2, 2);
   bench.obey();
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});
   CHECK(resumed_step(bench) == 100);
 }
 
 TEST_CASE("a checkpoint that is on no node any more is given up, with a reason") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   bench.progress(80, sealed(80));
   bench.progress(100, sealed(100));
-  bench.exit_rank(0, {1, 0});
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0});
   set_disk(bench, 4, sealed(80));
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(resumed_step(bench) == 80);
-  CHECK(launch(bench).went_back);
-  CHECK_THAT(launch(bench).why, ContainsSubstring("step 100"));
-  CHECK(bench.violations().empty());
+  CHECK(bench.the<LaunchBegun>().went_back);
+  CHECK_THAT(bench.the<LaunchBegun>().why, ContainsSubstring("step 100"));
 }
 
 TEST_CASE("a finished job is resumed under the next attempt number, from the step asked for") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(0));
+  Bench bench(a_job().on_nodes(1).restarts(0));
   bench.progress(200, sealed(200));
   bench.fail_and_retry(0, {1, 0});
   REQUIRE(!bench.is_live());
@@ -128,12 +115,11 @@ TEST_CASE("a finished job is resumed under the next attempt number, from the ste
     bench.observe(*resume_request(bench.journal, 150));
     bench.obey();
     CHECK(resumed_step(bench) == 150);
-    CHECK(launch(bench).resume_from->directory == sealed(150).directory);
-    CHECK(launch(bench).went_back);
+    CHECK(bench.the<LaunchBegun>().resume_from->directory == sealed(150).directory);
+    CHECK(bench.the<LaunchBegun>().went_back);
     bench.progress(160, sealed(160, 2));
     set_disk(bench, 4, sealed(200, 1));
-    bench.exit_rank(0, {1, 0});
-    bench.obey();
+    bench.exit_and_obey(0, {1, 0});
     bench.observe(*resume_request(bench.journal, {}));
     bench.obey();
     CHECK(resumed_step(bench) == 160);
@@ -141,8 +127,7 @@ TEST_CASE("a finished job is resumed under the next attempt number, from the ste
 }
 
 TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(0));
+  Bench bench(a_job().on_nodes(1).restarts(0));
   bench.progress(200, sealed(200));
   bench.fail_and_retry(0, {1, 0});
   const auto launches = std::count_if(bench.journal.begin(), bench.journal.end(), [](auto& record) {
@@ -163,13 +148,12 @@ TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
     bench.observe(*resume_request(bench.journal, 0));
     bench.obey();
     CHECK(resumed_step(bench) == 0);
-    CHECK(launch(bench).resume_from->directory.empty());
+    CHECK(bench.the<LaunchBegun>().resume_from->directory.empty());
   }
 }
 
 TEST_CASE("a job that is going on, or has ended well, is not resumed without a step") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   CHECK_THAT(resume_request(bench.journal, {}).error().message, ContainsSubstring("has not ended"));
   bench.finish();
   CHECK_THAT(resume_request(bench.journal, {}).error().message, ContainsSubstring("--from"));
@@ -181,18 +165,16 @@ TEST_CASE("after a rank that computed wrongly the newest certified checkpoint is
   run_to_450(bench);
   bench.fail_and_retry(0, {3, 0}, doubt);
   CHECK(resumed_step(bench) == 400);
-  CHECK(launch(bench).went_back);
-  CHECK(launch(bench).why.starts_with("newest certified checkpoint: rank 0 on h01"));
-  CHECK_THAT(launch(bench).why, ContainsSubstring("class sdc"));
-  CHECK(launch(bench).why.ends_with("; step 450 is not certified"));
-  CHECK(bench.violations().empty());
+  CHECK(bench.the<LaunchBegun>().went_back);
+  CHECK(bench.the<LaunchBegun>().why.starts_with("newest certified checkpoint: rank 0 on h01"));
+  CHECK_THAT(bench.the<LaunchBegun>().why, ContainsSubstring("class sdc"));
+  CHECK(bench.the<LaunchBegun>().why.ends_with("; step 450 is not certified"));
   SECTION("and what was saved before is another history for those that follow") {
     bench.progress(410, sealed(410, 2));
     set_disk(bench, 4, sealed(450));
     bench.fail_and_retry(0, {1, 0});
     CHECK(resumed_step(bench) == 410);
-    CHECK(launch(bench).why == "newest committed checkpoint");
-    CHECK(bench.violations().empty());
+    CHECK(bench.the<LaunchBegun>().why == "newest committed checkpoint");
   }
 }
 
@@ -213,8 +195,7 @@ TEST_CASE("after a memory error of a GPU too, but not after one that was lost") 
 TEST_CASE("an attempt in between that did not start does not lift the doubt") {
   Bench bench;
   run_to_450(bench);
-  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
-  bench.obey();
+  bench.exit_and_obey(0, {3, 0}, {}, "train", doubt);
   bench.pass(Seconds{600});
   const Attempt& second = bench.attempt();
   for (const AttemptNode& node : second.nodes) {
@@ -222,8 +203,7 @@ TEST_CASE("an attempt in between that did not start does not lift the doubt") {
   }
   bench.observe(NodeStaged{JobId{"train"}, second.id, second.nodes[0].id, "disk full"});
   bench.obey();
-  bench.pass(Seconds{600});
-  bench.obey();
+  bench.obey_after(Seconds{600});
   REQUIRE(bench.attempt().id == AttemptId{2});
   CHECK(resumed_step(bench) == 400);
 }
@@ -233,34 +213,29 @@ TEST_CASE("without a certified checkpoint a doubted run starts anew") {
   run_to_450(bench);
   set_certified(bench, {});
   bench.fail_and_retry(0, {3, 0}, doubt);
-  CHECK(!launch(bench).resume_from);
-  CHECK(launch(bench).went_back);
-  CHECK(launch(bench).why.starts_with("none is certified: rank 0"));
-  CHECK(bench.violations().empty());
+  CHECK(!bench.the<LaunchBegun>().resume_from);
+  CHECK(bench.the<LaunchBegun>().went_back);
+  CHECK(bench.the<LaunchBegun>().why.starts_with("none is certified: rank 0"));
 }
 
 TEST_CASE("a checkpoint that is not certified any more is not taken for one") {
   Bench bench;
   run_to_450(bench);
-  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
-  bench.obey();
+  bench.exit_and_obey(0, {3, 0}, {}, "train", doubt);
   CHECK(bench.job().newest_certified->step == 400);
   set_disk(bench, 4, sealed(300));
   set_certified(bench, sealed(300));  // somebody quarantined it, and all after it
-  bench.pass(Seconds{600});
-  bench.obey();
+  bench.obey_after(Seconds{600});
   CHECK(resumed_step(bench) == 300);
 }
 
 TEST_CASE("nodes that have no checkpoint do not make a certified one unknown") {
   Bench bench;
   run_to_450(bench);
-  bench.exit_rank(0, {3, 0}, {}, "train", doubt);
-  bench.obey();
+  bench.exit_and_obey(0, {3, 0}, {}, "train", doubt);
   bench.on_disk.clear();
   bench.certified.clear();
-  bench.pass(Seconds{600});
-  bench.obey();
+  bench.obey_after(Seconds{600});
   CHECK(resumed_step(bench) == 400);
 }
 
@@ -269,24 +244,21 @@ TEST_CASE("resume.from certified takes no other, whatever ended the attempt befo
   run_to_450(bench, ResumeFrom::certified);
   bench.fail_and_retry(0, {1, 0});
   CHECK(resumed_step(bench) == 400);
-  CHECK_THAT(launch(bench).why, ContainsSubstring("muster.resume.from names it"));
+  CHECK_THAT(bench.the<LaunchBegun>().why, ContainsSubstring("muster.resume.from names it"));
   set_certified(bench, sealed(400));  // of the first attempt, and still on the lineage
   bench.progress(430, sealed(430, 2));
   bench.fail_and_retry(0, {1, 0});
   CHECK(resumed_step(bench) == 400);
-  CHECK(bench.violations().empty());
 }
 
 TEST_CASE("a first attempt that wants a certified checkpoint starts anew without a word of doubt") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::certified));
-  CHECK(!launch(bench).resume_from);
-  CHECK(launch(bench).why == "no committed checkpoint");
+  Bench bench(a_job().on_nodes(1).resume_from(ResumeFrom::certified));
+  CHECK(!bench.the<LaunchBegun>().resume_from);
+  CHECK(bench.the<LaunchBegun>().why == "no committed checkpoint");
 }
 
 TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certified checkpoint") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(0).reschedules(0));
+  Bench bench(a_job().on_nodes(1).restarts(0).reschedules(0));
   bench.progress(450, sealed(450));
   set_disk(bench, 4, sealed(450));
   set_certified(bench, sealed(400));
@@ -298,7 +270,7 @@ TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certifie
     bench.observe(*resume_request(bench.journal, {}));
     bench.obey();
     CHECK(resumed_step(bench) == 400);
-    CHECK_THAT(launch(bench).why, ContainsSubstring("class sdc"));
+    CHECK_THAT(bench.the<LaunchBegun>().why, ContainsSubstring("class sdc"));
     CHECK(!bench.job().certified_because);
   }
   SECTION("because somebody asks") {
@@ -307,7 +279,7 @@ TEST_CASE("a job that ended in doubt, or is asked to, is resumed from a certifie
     bench.observe(*resume_request(bench.journal, {}, true));
     bench.obey();
     CHECK(resumed_step(bench) == 400);
-    CHECK_THAT(launch(bench).why, ContainsSubstring("it was requested"));
+    CHECK_THAT(bench.the<LaunchBegun>().why, ContainsSubstring("it was requested"));
   }
   SECTION("also when it ended well") {
     bench.finish();
@@ -325,11 +297,9 @@ TEST_CASE("step and generation are read from a checkpoint's directory name, or a
 }
 
 TEST_CASE("the checkpoint on record is gone only when every node tells of older ones") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2));
+  Bench bench(a_job().on_nodes(2));
   bench.progress(100, sealed(100));
-  bench.exit_rank(0, {1, 0});
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0});
   bool is_gone = false;
   SECTION("one has an older one, the other says nothing") {
     bench.on_disk[NodeId{"h01"}] = sealed(80);
@@ -342,10 +312,9 @@ TEST_CASE("the checkpoint on record is gone only when every node tells of older 
     bench.on_disk[NodeId{"h02"}] = sealed(90);
     is_gone = true;
   }
-  bench.pass(Seconds{10});
-  bench.obey();
+  bench.obey_after(Seconds{10});
   CHECK(resumed_step(bench) == (is_gone ? 90 : 100));
-  CHECK(launch(bench).went_back == is_gone);
+  CHECK(bench.the<LaunchBegun>().went_back == is_gone);
 }
 
 TEST_CASE("the newer checkpoint has the higher step, then the higher generation") {

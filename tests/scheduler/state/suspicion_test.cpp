@@ -7,15 +7,9 @@
 using namespace muster;
 using namespace muster::test;
 
-using Names = std::vector<std::string>;
-
 namespace {
 
 constexpr Milliseconds day{24 * 3'600'000};
-
-const Node& node(const Bench& bench, int number) {
-  return bench.state.nodes.at(NodeId{node_name(number)});
-}
 
 // A job on this node alone, which the node breaks by losing its agent.
 void break_job(Bench& bench, const std::string& name, int number, int cluster = 8) {
@@ -52,9 +46,9 @@ TEST_CASE("what speaks against a node weighs half after a week, and a job counts
 TEST_CASE("a node that was lost under a job is remembered when the job is gone, and used last") {
   Bench bench;
   break_job(bench, "one", 1);
-  REQUIRE(node(bench, 1).evidence.size() == 1);
-  CHECK(node(bench, 1).evidence[0].job == JobId{"one"});
-  CHECK_THAT(node(bench, 1).evidence[0].what, ContainsSubstring("lost its ranks"));
+  REQUIRE(bench.node(1).evidence.size() == 1);
+  CHECK(bench.node(1).evidence[0].job == JobId{"one"});
+  CHECK_THAT(bench.node(1).evidence[0].what, ContainsSubstring("lost its ranks"));
   bench.submit(a_job("next").on_nodes(2).of_cluster(3));
   CHECK(bench.nodes("next") == Names{"h02", "h03"});
   bench.submit(a_job("last").on_nodes(1).of_cluster(3));
@@ -62,8 +56,7 @@ TEST_CASE("a node that was lost under a job is remembered when the job is gone, 
 }
 
 TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing against a node") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).restarts(0));
+  Bench bench(a_job().on_nodes(1).restarts(0));
   SECTION("a failure") {
     bench.exit_rank(0, {0, SIGSEGV});
   }
@@ -78,8 +71,7 @@ TEST_CASE("a rank's own failure, a cancel, a drain and a time limit say nothing 
 }
 
 TEST_CASE("an agent that was left without its controller says nothing against its node") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1));
+  Bench bench(a_job().on_nodes(1));
   RankExited exit{JobId{"train"}, AttemptId{0}, NodeId{"h01"},           RankId{0},
                   {0, SIGKILL},   true,         to_ms(bench.now) - 5000, {}};
   bench.observe(exit);
@@ -96,8 +88,7 @@ TEST_CASE("a node that breaks three jobs in a few days is set aside until that h
   CHECK(bench.count<NodeSetAside>() == 0);
   bench.pass(day);
   break_job(bench, "three", 1);
-  REQUIRE(bench.last<NodeSetAside>());
-  CHECK(bench.last<NodeSetAside>()->node == NodeId{"h01"});
+  CHECK(bench.the<NodeSetAside>().node == NodeId{"h01"});
   CHECK_THAT(bench.last<NodeSetAside>()->reason, ContainsSubstring("it broke 3 jobs (one: "));
   bench.submit(a_job("next").on_nodes(8).of_cluster(8));
   CHECK_THAT(std::get<Queued>(bench.job("next").phase).reason,
@@ -107,15 +98,13 @@ TEST_CASE("a node that breaks three jobs in a few days is set aside until that h
 }
 
 TEST_CASE("the same job broken again and again is one piece of evidence") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(100));
+  Bench bench(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(100));
   for (int agent = 2; agent < 8; ++agent) {
     bench.progress(agent, sealed(agent));
     const std::string on = bench.nodes().front();
     bench.link(on == "h01" ? 1 : 2, agent);
     bench.obey();
-    bench.pass(Seconds{200});
-    bench.obey();
+    bench.obey_after(Seconds{200});
   }
   CHECK(bench.count<NodeSuspected>() >= 4);
   CHECK(bench.count<NodeSetAside>() == 0);
@@ -126,7 +115,7 @@ TEST_CASE("undraining a node clears it") {
   for (const char* job : {"one", "two", "three"}) break_job(bench, job, 1);
   REQUIRE(bench.last<NodeSetAside>());
   bench.drain(1, false);
-  CHECK(node(bench, 1).evidence.empty());
+  CHECK(bench.node(1).evidence.empty());
   bench.submit(a_job("next").on_nodes(8).of_cluster(8));
   CHECK(bench.nodes("next").size() == 8);
 }
@@ -136,7 +125,7 @@ TEST_CASE("the last node of its target that is in use is not set aside") {
   for (const char* job : {"one", "two", "three"}) break_job(bench, job, 1, 2);
   CHECK(bench.count<NodeSetAside>() == 1);
   for (const char* job : {"four", "five", "six"}) break_job(bench, job, 2, 2);
-  CHECK(node(bench, 2).evidence.size() == 3);
+  CHECK(bench.node(2).evidence.size() == 3);
   CHECK(bench.count<NodeSetAside>() == 1);
 }
 
@@ -200,31 +189,28 @@ TEST_CASE("a start that failed counts against the node only when it succeeds els
   bench.obey();
   REQUIRE(bench.is_in<Running>());
   CHECK(bench.nodes() == Names{"h02"});
-  REQUIRE(node(bench, 1).evidence.size() == 1);
-  CHECK_THAT(node(bench, 1).evidence[0].what, ContainsSubstring("too many files"));
+  REQUIRE(bench.node(1).evidence.size() == 1);
+  CHECK_THAT(bench.node(1).evidence[0].what, ContainsSubstring("too many files"));
 }
 
 TEST_CASE("words that may be the echo of another's failure speak against no node") {
   Bench bench;
   const bool alone = GENERATE(false, true);
   bench.start(a_job().on_nodes(alone ? 1 : 3).of_cluster(6));
-  bench.exit_rank(0, {1, 0}, {}, "train",
-                  "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/"
-                  "transport/tcp/pair.cc:144] no error");
-  bench.obey();
+  bench.exit_and_obey(0, {1, 0}, {}, "train",
+                      "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/"
+                      "transport/tcp/pair.cc:144] no error");
   const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
   CHECK(cause.failure_class == FailureClass::infra);
   CHECK(cause.first_node.has_value() == alone);
   CHECK(bench.last<RetryScheduled>()->avoid.empty() == !alone);
-  bench.pass(Seconds{600});
-  bench.obey();
+  bench.obey_after(Seconds{600});
   bench.progress(1);
   CHECK(bench.count<NodeSuspected>() == 0);
 }
 
 TEST_CASE("peers of a rank that returned early are struck nowhere") {
-  Bench bench;
-  bench.start(a_job().on_nodes(4).of_cluster(8));
+  Bench bench(a_job().on_nodes(4).of_cluster(8));
   bench.exit_rank(0, {0, 0}, Milliseconds{900});
   for (int rank = 1; rank < 4; ++rank) {
     bench.exit_rank(rank, {1, 0}, Milliseconds{600 - 200 * (rank - 1)}, "train",
@@ -236,20 +222,18 @@ TEST_CASE("peers of a rank that returned early are struck nowhere") {
 }
 
 TEST_CASE("several ranks of one node that failed by themselves name their node") {
-  Bench bench;
-  bench.start(a_job().on_nodes(2).ranks_per_node(2).of_cluster(4));
+  Bench bench(a_job().on_nodes(2).ranks_per_node(2).of_cluster(4));
   for (const int rank : {2, 3}) {
     bench.exit_rank(rank, {1, 0}, {}, "train", "RuntimeError: uncorrectable ECC error encountered");
   }
   bench.obey();
   CHECK(!bench.last<AttemptEnded>()->cause.first_rank);
   CHECK(bench.last<AttemptEnded>()->cause.first_node == NodeId{"h02"});
-  CHECK(node(bench, 2).evidence.size() == 1);
+  CHECK(bench.node(2).evidence.size() == 1);
 }
 
 TEST_CASE("a program's own word on its node counts only when the job has worked elsewhere") {
-  Bench bench;
-  bench.start(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(9));
+  Bench bench(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(9));
   const char* words = "socket.gaierror: [Errno -2] Name or service not known";
   bench.fail_and_retry(0, {1, 0}, words);
   REQUIRE(bench.is_in<Running>());
@@ -261,10 +245,10 @@ TEST_CASE("a program's own word on its node counts only when the job has worked 
   }
   SECTION("it makes a step there") {
     bench.progress(1);
-    CHECK(node(bench, 1).evidence.size() == 1);
+    CHECK(bench.node(1).evidence.size() == 1);
   }
   SECTION("it finishes there") {
     bench.finish();
-    CHECK(node(bench, 1).evidence.size() == 1);
+    CHECK(bench.node(1).evidence.size() == 1);
   }
 }

@@ -28,7 +28,7 @@ void RecordAudit::check(const State& before, Time at, const NodeTaken& record) {
     check_free(before, at, record.job, record.node);
   const LinkUp* agent = linked_agent(before, record.node);
   for (const AttemptNode& node : attempt->nodes) {
-    const bool is_same = !agent || node.agent_id.empty() || node.agent_id == agent->agent_id;
+    const bool is_same = !agent || !node.agent || node.agent->id == agent->agent_id;
     if (node.id == record.node && is_same) {
       fail(record.job, "I2: " + record.node.value + " is taken twice under one agent");
     }
@@ -82,14 +82,16 @@ void RecordAudit::check(const State& before, Time, const MembersChanged& record)
 void RecordAudit::check(const State& before, Time, const NodeLeaves& record) {
   const Attempt* attempt = elastic(before, record.job, record.attempt);
   const AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  if (!node || node->member) fail(record.job, "I12: " + record.node.value + " goes as a member");
+  if (!node || node->membership.is_member) {
+    fail(record.job, "I12: " + record.node.value + " goes as a member");
+  }
 }
 
 void RecordAudit::check(const State& before, Time, const NodeReleased& record) {
   const Attempt* attempt = elastic(before, record.job, record.attempt);
   const AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
-  const bool may_run = node && attempt->launched && node->may_have_started();
-  if (may_run && !node->is_quiet()) {
+  const bool may_run = node && may_have_started(*attempt, *node);
+  if (may_run && !is_quiet(*node)) {
     fail(record.job, "I2: " + record.node.value + " is given away and may still run");
   }
 }

@@ -30,11 +30,17 @@ FACTS(RankRunning, since)
 FACTS(RankDone, exit)
 FACTS(RankGone, at)
 FACTS(Rank, id, node_index, local_rank, state)
-FACTS(AttemptNode, id, checked, staging_seen, staged, ports, started, clean, fenced, collected,
-      collect_failures, collect_failed_at, collection_seen, agent_id, boot_id, agent_changed,
-      boot_changed, link_lost_at, silent_since, joined_at, unkillable_since, taken_late, asked_at,
-      join_begun, ready, ready_at, member, member_since, members_told, members_error, leaves,
-      left_at, released)
+FACTS(LinkLoss, at, silent_since)
+FACTS(StartAgent, id, boot_id, lost, change)
+FACTS(Unkillable, since)
+FACTS(NotCollected, seen)
+FACTS(CollectionFailed, error, at)
+FACTS(Collection, state, failures)
+FACTS(Join, asked_at, begun, ready_at)
+FACTS(Membership, is_member, since, told, error)
+FACTS(Departure, why, at, is_released)
+FACTS(AttemptNode, id, joined_at, checked, staging_seen, staged, ports, started, agent, stopped,
+      fenced, collection, join, membership, departure)
 FACTS(Staging, since)
 FACTS(Reserving, since)
 FACTS(Starting, since)
@@ -56,7 +62,7 @@ FACTS(AskedHosts, at, nodes)
 FACTS(Job, id, order, submitted_at, spec, target, user, cancel, resume_step, certified_because,
       next_attempt, past, waiting_since, waited_before, measured_meanwhile, ran_for, abandoned,
       abandoned_for, abandoned_alike, asked, awaited, avoid, excluded, found, newest_checkpoint,
-      newest_certified, resumed_from, forks, phase)
+      newest_certified, forks, phase)
 FACTS(Linked, up, since)
 FACTS(Unlinked, failure, since, last, failed_at, sought_since)
 FACTS(Unclean, job, attempt, why)

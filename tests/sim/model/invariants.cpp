@@ -16,7 +16,7 @@ void check_ownership(const State& state, const Job& job, const Attempt& attempt,
   std::vector<AttemptNode> held = attempt.nodes;
   held.insert(held.end(), attempt.spares.begin(), attempt.spares.end());
   for (const AttemptNode& node : held) {
-    if (node.released) continue;
+    if (is_released(node)) continue;
     const auto [holder, is_first] = holders.emplace(node.id, job.id);
     if (!is_first) {
       found.push_back("I1: " + node.id.value + " is in attempts of " + holder->second.value +
@@ -46,12 +46,13 @@ void check_owner(const State& state, const Node& node, std::vector<std::string>&
 void check_member(const Job& job, const Attempt& attempt, const AttemptNode& node,
                   std::vector<std::string>& found) {
   const std::string who = "I12: " + node.id.value + " of " + job.id.value;
-  if (node.members_told > attempt.members.epoch) {
+  if (node.membership.told > attempt.members.epoch) {
     found.push_back(who + " was told of members that there never were");
   }
-  if (node.member && !node.is_active()) found.push_back(who + " goes, and is a member");
-  if (node.member && !node.may_have_started()) found.push_back(who + " is a member without ranks");
-  const bool is_elastic_node = node.taken_late || node.member || node.leaves || node.released;
+  const bool is_member = node.membership.is_member;
+  if (is_member && !is_active(node)) found.push_back(who + " goes, and is a member");
+  if (is_member && is_preparing(node)) found.push_back(who + " is a member without ranks");
+  const bool is_elastic_node = node.join || is_member || node.departure;
   if (is_elastic_node && !is_elastic(job.spec)) {
     found.push_back(who + " comes or goes, but the job is not elastic");
   }
@@ -62,7 +63,7 @@ void check_members(const Job& job, const Attempt& attempt, std::vector<std::stri
   for (const AttemptNode& node : attempt.nodes) check_member(job, attempt, node, found);
   std::size_t ranks = 0;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (attempt.nodes[i].member) ranks += ranks_on(attempt, i).size();
+    if (attempt.nodes[i].membership.is_member) ranks += ranks_on(attempt, i).size();
   }
   std::set<RankId> listed;
   for (const RankId& id : attempt.members.ranks) {

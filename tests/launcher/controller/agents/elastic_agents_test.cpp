@@ -53,8 +53,7 @@ struct Elastic : Agents {
       known.link = Linked{up};
     }
     running.members = {2, {RankId{2}, RankId{3}, RankId{0}, RankId{1}}};
-    running.nodes[2].taken_late = true;
-    running.nodes[2].join_begun = from_ms(1);
+    running.nodes[2].join = Join{.begun = from_ms(1)};
     known_job().next_attempt = 1;
     known_job().phase = Active{std::move(running)};
   }
@@ -71,8 +70,8 @@ struct Elastic : Agents {
   // As an agent whose ranks there are gone.
   void leave(std::size_t index) {
     AttemptNode& node = attempt().nodes[index];
-    node.leaves = NodeLeaves{job, attempt_0, node.id, {}, {}};
-    node.clean = NodeClean{job, attempt_0, node.id, {}, {}};
+    node.departure = Departure{NodeLeaves{job, attempt_0, node.id, {}, {}}, {}};
+    node.stopped = ProvenClean{};
   }
   void send_file(FakeWire& wire, const std::string& name, const std::string& content) {
     const auto size = static_cast<std::int64_t>(content.size());
@@ -167,7 +166,7 @@ TEST_CASE("a node that joins is ready when every rank of it has written a heartb
     CHECK(agents.seen<NodeReady>().size() == 2);
   }
   SECTION("and not once it is known") {
-    agents.attempt().nodes[2].ready = true;
+    agents.attempt().nodes[2].join->ready_at = from_ms(2);
     joins->say(a_beat(4));
     joins->say(a_beat(5));
     CHECK(agents.seen<NodeReady>().size() == 1);
@@ -213,10 +212,10 @@ TEST_CASE("files of a node that leaves are in place before it is known that they
   CHECK(settled->contains("outputs/log"));
 
   // The others come at the end, to a controller that knows of nothing.
-  agents.attempt().nodes[1].released = true;
-  agents.attempt().nodes[2].released = true;
+  agents.attempt().nodes[1].departure->is_released = true;
+  agents.attempt().nodes[2].departure->is_released = true;
   agents.attempt().phase = Collecting{};
-  agents.attempt().nodes[0].clean = NodeClean{job, attempt_0, {"n1"}, {}, {}};
+  agents.attempt().nodes[0].stopped = ProvenClean{};
   Observed of_later;
   AgentInbox later(agents.timers, agents.home, agents.state, agents.pool, agents.logs, of_later,
                    [](const NodeId&, const JobId&, AttemptId) { return false; });
@@ -230,7 +229,7 @@ TEST_CASE("files of a node that leaves are in place before it is known that they
 TEST_CASE("a node that was released forgets the attempt, unless it is part of it again") {
   Elastic agents;
   CHECK_FALSE(is_over(agents.state, *agents.store, {"n2"}, job, attempt_0));
-  agents.attempt().nodes[1].released = true;
+  agents.attempt().nodes[1].departure.emplace().is_released = true;
   CHECK(is_over(agents.state, *agents.store, {"n2"}, job, attempt_0));
   CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, job, attempt_0));
   CHECK_FALSE(is_over(agents.state, *agents.store, {"n9"}, job, attempt_0));
@@ -254,7 +253,7 @@ TEST_CASE("free nodes that a running elastic job could take are connected by its
 
 TEST_CASE("a node that comes back is given nothing before its earlier part is forgotten") {
   Elastic agents;
-  agents.attempt().nodes[1].released = true;
+  agents.attempt().nodes[1].departure.emplace().is_released = true;
   const auto wire = agents.agent("n2");
   Welcome welcome;
   welcome.held = {{job, attempt_0}};
@@ -262,7 +261,7 @@ TEST_CASE("a node that comes back is given nothing before its earlier part is fo
   CHECK(wire->take<StopAttempt>().size() == 1);
   AttemptNode again;
   again.id = {"n2"};
-  again.taken_late = true;
+  again.join.emplace();
   agents.attempt().nodes.push_back(again);
   const NodeWork check{job, attempt_0, {"n2"}, 3, CheckWork{}};
   CHECK(agents.inbox.clears_away(check));

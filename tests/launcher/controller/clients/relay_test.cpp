@@ -180,7 +180,7 @@ TEST_CASE("a command for a rank that is not there, or cannot be reached, is refu
   }
   SECTION("a node that has left") {
     auto& phase = desk.agents.state.jobs.at({"j"}).phase;
-    std::get<Active>(phase).attempt.nodes[0].released = true;
+    std::get<Active>(phase).attempt.nodes[0].departure.emplace().is_released = true;
     desk.ask(RankId{0});
     CHECK(desk.refused() == "rank 0 of job j runs no more: it left with node n1");
   }

@@ -74,7 +74,7 @@ TEST_CASE("of a live job the attempts before the running one are over") {
     job.phase = Active{attempt};
     CHECK(known.is_over(1));
     CHECK_FALSE(known.is_over(2));
-    std::get<Active>(job.phase).attempt.nodes[0].released = true;
+    std::get<Active>(job.phase).attempt.nodes[0].departure.emplace().is_released = true;
     CHECK(known.is_over(2));
   }
 }

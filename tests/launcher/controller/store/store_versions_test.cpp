@@ -111,7 +111,7 @@ TEST_CASE("the job that ran when muster was replaced goes on in the State made f
   const Attempt* attempt = active_attempt(state.jobs.at({"running"}));
   REQUIRE(attempt != nullptr);
   CHECK(std::holds_alternative<Running>(attempt->phase));
-  CHECK_FALSE(attempt->nodes.at(0).agent_id.empty());
+  CHECK(attempt->nodes.at(0).agent);
   CHECK(state.nodes.at({"local"}).drained);
   const LinkUp* agent = last_agent(state.nodes.at(attempt->nodes.at(0).id));
   REQUIRE(agent != nullptr);
@@ -194,7 +194,7 @@ TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on 
   CHECK(std::holds_alternative<Running>(attempt->phase));
   CHECK(attempt->ranks.size() == 3);
   CHECK_FALSE(attempt->has_members());
-  for (const AttemptNode& node : attempt->nodes) CHECK(node.is_active());
+  for (const AttemptNode& node : attempt->nodes) CHECK(is_active(node));
 }
 
 // Tables are those of version 10; records lack what came with it.
