@@ -14,7 +14,7 @@
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
-#include "templates/yaml/set_option.h"
+#include "templates/yaml/read_options.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
 #include "templates/cluster/target.h"
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "cli/verbs/list.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/render_azure.h"
+#include "templates/parse_file.h"
 
 namespace muster {
 

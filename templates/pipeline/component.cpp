@@ -1,13 +1,12 @@
-#include "templates/pipeline/component.h"
+#include "templates/pipeline/pipeline.h"
 
 #include <algorithm>
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
-#include "templates/pipeline/pipeline.h"
-#include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
+#include "templates/yaml/read_options.h"
 
 namespace muster {
 namespace {
@@ -81,7 +80,7 @@ ComponentShape shape_of(const Value& inputs, const JobSpec& declared) {
 
 }  // namespace
 
-void read_command_component(const Value& root, Reading& reading, ComponentShape& shape) {
+ComponentShape read_command_component(const Value& root, Reading& reading) {
   JobSpec spec;
   MapReader map(root);
   for (const char* key : {"$schema", "type", "display_name", "description", "version"}) {
@@ -106,22 +105,19 @@ void read_command_component(const Value& root, Reading& reading, ComponentShape&
   if (command.is_scalar()) check_optional_groups(command, inputs);
   map.ignore({"id", "creation_context"}, "written by Azure ML; ignored");
   map.finish();
-  shape = shape_of(inputs, spec);
+  return shape_of(inputs, spec);
 }
 
 ComponentShape read_component_map(const Value& value, Reading& reading) {
-  ComponentShape shape;
   const bool nested = value.node().find("jobs") != nullptr;
   const YamlNode* type = value.node().find("type");
   const std::string word = type ? folded(type->text) : nested ? "pipeline" : "command";
-  if (word.starts_with("pipeline")) {
-    read_pipeline_component(value, reading, shape);
-  } else if (word == "command" || word == "command_component" || word == "commandcomponent") {
-    read_command_component(value, reading, shape);
-  } else {
-    value.unresolved("a component of type " + quoted_text(word) + " is not supported");
+  if (word.starts_with("pipeline")) return read_pipeline_component(value, reading);
+  if (word == "command" || word == "command_component" || word == "commandcomponent") {
+    return read_command_component(value, reading);
   }
-  return shape;
+  value.unresolved("a component of type " + quoted_text(word) + " is not supported");
+  return {};
 }
 
 ComponentShape read_component_reference(const Value& value, Reading& reading) {

@@ -1,4 +1,4 @@
-#include "templates/pipeline/resource.h"
+#include "templates/pipeline/pipeline.h"
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"

@@ -331,13 +331,9 @@ class ProfileReader {
 
 std::optional<YamlNode> parse(const std::string& path, std::string_view text, int order,
                               FindingList& findings) {
-  auto source = std::make_shared<Source>();
-  source->path = path;
-  source->text = without_byte_order_mark(text);
-  source->order = order;
-  auto tree = read_yaml(source, findings);
-  if (tree && tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
-  return tree;
+  return read_yaml(
+      std::make_shared<Source>(Source{path, "", std::string(without_byte_order_mark(text)), order}),
+      findings);
 }
 
 YamlNode merged(YamlNode base, const YamlNode& over) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -62,27 +63,16 @@ std::string caret_under(const std::string& line, int column) {
 }  // namespace
 
 const char* severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::unresolved:
-      return "unresolved";
-    case Severity::warning:
-      return "warning";
-    case Severity::note:
-      return "note";
-  }
-  return "?";
+  constexpr const char* names[] = {"error", "unresolved", "warning", "note"};
+  return names[static_cast<std::size_t>(severity)];
 }
 
 bool has_errors(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& each) { return each.severity == Severity::error; });
+  return std::ranges::find(findings, Severity::error, &Finding::severity) != findings.end();
 }
 
 bool has_unresolved(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& each) { return each.severity == Severity::unresolved; });
+  return std::ranges::find(findings, Severity::unresolved, &Finding::severity) != findings.end();
 }
 
 std::string print(const Finding& finding) {
@@ -137,19 +127,19 @@ void FindingList::add(Severity severity, const Place& place, std::string key, st
   if (hide_lines_) findings_.back().source_line.clear();
 }
 
+void sort_findings(std::vector<Finding>& findings) {
+  std::ranges::stable_sort(
+      findings, {}, [](const Finding& one) { return std::tuple(one.order, one.line, one.column); });
+}
+
 std::vector<Finding> FindingList::take_sorted() {
-  std::vector<Finding> out = std::move(findings_);
-  findings_.clear();
-  std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.order, a.line, a.column) < std::tie(b.order, b.line, b.column);
-  });
+  std::vector<Finding> out = std::exchange(findings_, {});
+  sort_findings(out);
   if (dropped_ > 0 && !out.empty()) {
-    Finding more;
-    more.severity = Severity::error;
+    Finding& more = out.emplace_back();
     more.file = out.front().file;
     more.message = "and " + std::to_string(dropped_) + " more; only the first " +
                    std::to_string(max_findings) + " are shown";
-    out.push_back(more);
   }
   dropped_ = 0;
   return out;

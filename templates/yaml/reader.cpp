@@ -405,7 +405,9 @@ std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
   } catch (const std::exception& error) {
     return refuse(Place{source, 0, 0}, std::string("not valid YAML: ") + error.what());
   }
-  return std::move(builder.root);
+  YamlNode& root = builder.root;
+  if (root.kind == YamlNode::Kind::null) root.place = Place{source, 0, 0};
+  return std::move(root);
 }
 
 Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset) {

@@ -76,9 +76,8 @@ bool fits_block(const YamlNode& node) {
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n') {
     return false;
   }
-  const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
-    return is_control(c) && c != '\n' && c != '\t';
-  });
+  const bool odd = std::any_of(text.begin(), text.end(),
+                               [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
   const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
   return !odd && !many_ends && text != "\n" && !has_other_line_ends(text);
 }

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/parse_file.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
