@@ -4,6 +4,7 @@
 
 #include <optional>
 #include "scheduler/model/remediation.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -13,21 +14,13 @@ constexpr std::size_t most_words = 100;
 constexpr std::size_t longest_word = 4096;
 
 std::vector<std::string> words_of(const Value& value) {
-  std::vector<std::string> words;
-  if (value.is_list()) {
-    for (const Value& item : value.list()) {
-      if (const auto word = item.text()) words.push_back(*word);
-    }
-    return words;
-  }
+  if (value.is_list()) return value.texts();
   const auto line = value.text();
-  if (!line) return words;
+  if (!line) return {};
   auto split = command_words(*line);
-  if (!split) {
-    value.error(split.error().message);
-    return words;
-  }
-  return std::move(*split);
+  if (split) return std::move(*split);
+  value.error(split.error().message);
+  return {};
 }
 
 void check_word(const Value& value, const std::string& word, bool is_program) {
@@ -83,7 +76,11 @@ class Splitter {
 
  private:
   void step(char c) {
-    if (c == '\\' && quote_ != '\'') return take_escaped();
+    if (c == '\\' && quote_ != '\'') {
+      if (at_ < line_.size()) return add(line_[at_++]);
+      error_ = "nothing follows the last \\";
+      return;
+    }
     if (quote_) {
       if (c == *quote_) return quote_.reset();
       // Inside double quotes a shell still puts values in.
@@ -98,14 +95,6 @@ class Splitter {
     }
     if (is_of_shell(c)) return refuse(c);
     add(c);
-  }
-
-  void take_escaped() {
-    if (at_ == line_.size()) {
-      error_ = "nothing follows the last \\";
-      return;
-    }
-    add(line_[at_++]);
   }
 
   void refuse(char c) {
@@ -144,10 +133,10 @@ RemedyCommands read_remedies(const Value& value) {
   commands.reboot_from_here = read_command(map.take("reboot_from_here"));
   map.finish();
   const auto needs_gpu = [](const std::string& word) {
-    return word.find("{gpu}") != std::string::npos || word.find("{device}") != std::string::npos;
+    return mentions(word, "{gpu}") || mentions(word, "{device}");
   };
   for (const auto* reboot : {&commands.reboot, &commands.reboot_from_here}) {
-    if (std::any_of(reboot->begin(), reboot->end(), needs_gpu)) {
+    if (std::ranges::any_of(*reboot, needs_gpu)) {
       value.warning(
           "a reboot is of a node: faults of no GPU or device will not be answered with "
           "this command");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/path_form.h"
@@ -12,18 +13,14 @@ namespace muster {
 namespace {
 
 bool is_azure_component_name(std::string_view name) {
-  if (name.empty() || name.front() < 'a' || name.front() > 'z') return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return is_made_of_letters(name, "_") && name.front() >= 'a' && name.front() <= 'z' &&
+         lower_case(name) == name;
 }
 
 void check_component_name(const Value& value) {
   const auto name = value.text();
   if (!name) return;
-  if (is_placeholder(*name)) {
-    value.unresolved(quoted_text(*name) + ": replace the placeholder by a name");
-  } else if (!is_azure_component_name(*name)) {
+  if (!value.is_to_be_replaced(*name, "a name") && !is_azure_component_name(*name)) {
     value.warning("Azure ML takes lower-case letters, digits and '_' only, got " +
                   quoted_text(*name));
   }
@@ -123,10 +120,7 @@ ComponentShape read_component_map(const Value& value, Reading& reading) {
 ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
   if (!text) return {};
-  if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + ": replace the placeholder by a component");
-    return {};
-  }
+  if (value.is_to_be_replaced(*text, "a component")) return {};
   if (text->starts_with("azureml:")) {
     const bool named = is_asset_reference(*text) || text->starts_with("azureml://");
     if (named) {

@@ -329,12 +329,9 @@ void read_pipeline_settings(const Value& value) {
 
 // Bindings separate the parts of a name by dots.
 void check_step_name(const Value& step) {
-  const std::string& name = step.key();
-  const bool legal = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  if (name.empty() || !legal) step.error("a step's name has letters, digits, '_' and '-' only");
+  if (!is_made_of_letters(step.key(), "_-")) {
+    step.error("a step's name has letters, digits, '_' and '-' only");
+  }
 }
 
 void read_steps(const Value& jobs, Reading& reading, PipelineNames& names) {

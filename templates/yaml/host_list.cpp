@@ -5,6 +5,7 @@
 #include <set>
 
 #include "scheduler/text/spelling.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 namespace {
@@ -111,16 +112,7 @@ Result<Names> expand_name(std::string_view name) {
 }
 
 bool is_host_name(std::string_view name) {
-  const auto legal = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' || letter == '_' ||
-           letter == ':';
-  };
-  if (name.empty() || name.size() > 253 || name.front() == '-') return false;
-  for (const char letter : name) {
-    if (!legal(letter)) return false;
-  }
-  return true;
+  return name.size() <= 253 && !name.starts_with('-') && is_made_of_letters(name, "-._:");
 }
 
 }  // namespace

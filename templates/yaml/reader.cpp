@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "scheduler/text/spelling.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 
@@ -369,8 +370,7 @@ std::size_t past_properties(std::string_view text, std::size_t at) {
 }
 
 bool is_key_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.' || c == '$';
+  return is_made_of_letters({&c, 1}, "_-.$");
 }
 
 }  // namespace
