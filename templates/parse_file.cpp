@@ -1,6 +1,8 @@
 #include "templates/parse_file.h"
 
 #include <algorithm>
+
+#include "scheduler/text/text.h"
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/pipeline.h"
@@ -52,15 +54,9 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
   }
 }
 
-bool is_setting(const std::string& path) {
-  const auto& table = setting_table();
-  return std::any_of(table.begin(), table.end(),
-                     [&](const Setting& setting) { return setting.path == path; });
-}
-
 bool joins_by_commas(const YamlNode& list) {
-  return std::all_of(list.items.begin(), list.items.end(), [](const YamlNode& item) {
-    return item.kind == YamlNode::Kind::scalar && item.text.find(',') == std::string::npos;
+  return std::ranges::all_of(list.items, [](const YamlNode& item) {
+    return item.kind == YamlNode::Kind::scalar && !mentions(item.text, ",");
   });
 }
 
@@ -75,7 +71,7 @@ std::string property_text(const YamlNode& value) {
 void flatten(const YamlNode& map, const std::string& prefix, YamlNode& properties) {
   for (const Entry& entry : map.entries) {
     const std::string path = prefix + entry.key;
-    const bool leaf = is_setting(path) || entry.value.kind != YamlNode::Kind::map;
+    const bool leaf = find_setting(path) || entry.value.kind != YamlNode::Kind::map;
     if (!leaf) {
       flatten(entry.value, path + '.', properties);
     } else if (entry.value.kind != YamlNode::Kind::null) {

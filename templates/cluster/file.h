@@ -1,4 +1,5 @@
-// Cluster files: the compute targets of a site. Same rules and findings as job files.
+// Files of a site: its cluster file, with the compute targets, and how long muster keeps what it
+// made. Same rules and findings as job files.
 //
 //   default: lab                      # target of jobs that name none
 //   compute:
@@ -43,6 +44,8 @@
 
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/model/retention.h"
+#include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
@@ -63,5 +66,17 @@ ClusterFile read_cluster(const Value& root);
 
 // The built-in targets, then those of the file.
 std::vector<ComputeTarget> known_targets(const ClusterFile& file);
+
+// The user's retention.yml: how long muster keeps what it made. Durations, or `never` for what is
+// not to be removed:
+//
+//   journal: 90d   job_folders: never   blobs: 3d   binaries: 3d   run_folders: 30d
+
+struct RetentionFile {
+  RetentionLimits keep = usual_retention;
+  std::vector<Finding> findings;
+};
+
+RetentionFile read_retention_file(const std::string& path, std::string_view text);
 
 }  // namespace muster

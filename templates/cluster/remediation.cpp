@@ -1,8 +1,8 @@
 #include "templates/cluster/remediation.h"
 
 #include <algorithm>
-
 #include <optional>
+
 #include "scheduler/model/remediation.h"
 #include "scheduler/text/text.h"
 

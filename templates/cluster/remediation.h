@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
 #include "scheduler/model/compute.h"
 #include "scheduler/model/result.h"
 #include "templates/yaml/value.h"

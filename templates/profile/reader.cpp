@@ -221,7 +221,7 @@ class ProfileReader {
   CheckSetting read_setting(const Value& value) {
     CheckSetting setting;
     MapReader map(value);
-    setting.mode = map.take("mode").choice<CheckMode>();
+    setting.mode = map.take("mode").choice<CheckMode>(EnumWords<CheckMode>::words);
     setting.samples = map.take("samples").integer(1, most_samples);
     const std::vector<CheckLimit> limits = limits_of(value.key());
     for (const CheckLimit& limit : limits) static_cast<void>(map.take(limit.name));

@@ -147,8 +147,8 @@ RestartRule read_rule(const Value& value, std::set<std::string>& taken) {
   MapReader map(value);
   rule.id = read_id(map.take("id"), taken);
   read_condition(map.require("when"), rule);
-  rule.failure_class = map.take("class").choice<FailureClass>();
-  rule.action = map.take("action").choice<Reaction>();
+  rule.failure_class = map.take("class").choice<FailureClass>(EnumWords<FailureClass>::words);
+  rule.action = map.take("action").choice<Reaction>(EnumWords<Reaction>::words);
   read_delay(map.take("delay"), rule);
   read_mode(map.take("mode"), value, rule);
   rule.advice = read_advice(map.take("advice"));

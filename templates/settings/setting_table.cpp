@@ -130,9 +130,14 @@ void read_export(const Value& value, JobSpec& spec) {
   }
 }
 
+template <class E>
+std::optional<E> one_of(const Value& value) {
+  return value.choice<E>(EnumWords<E>::words);
+}
+
 template <FailureClass failure>
 void read_class_action(const Value& value, JobSpec& spec) {
-  if (const auto action = value.choice<Reaction>()) {
+  if (const auto action = one_of<Reaction>(value)) {
     spec.muster.class_actions[std::string(word(failure))] = *action;
   }
 }
@@ -166,7 +171,7 @@ std::vector<Setting> scheduling_settings() {
          keep(v, s, "placement.fabric", v.word({"any", "prefer_leaf", "require_leaf"}).has_value());
        }},
       {"master_port", read_master_port},
-      {"mpi.launcher", [](V v, S s) { store(s.muster.mpi_launcher, v.choice<MpiLauncher>()); }},
+      {"mpi.launcher", [](V v, S s) { store(s.muster.mpi_launcher, one_of<MpiLauncher>(v)); }},
       {"env.export", read_export, words},
   };
 }
@@ -229,7 +234,7 @@ std::vector<Setting> health_settings() {
          s.muster.hang.timeout = learned ? std::nullopt : real_time(v);
        }},
       {"hang.first_step", [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
-      {"hang.watch", [](V v, S s) { store(s.muster.hang.watch, v.choice<HangWatch>()); }},
+      {"hang.watch", [](V v, S s) { store(s.muster.hang.watch, one_of<HangWatch>(v)); }},
   };
 }
 
@@ -267,7 +272,7 @@ std::vector<Setting> restart_settings() {
       {"restart.interval", [](V v, S s) { store_seconds(s.muster.restart.interval, v); }},
       {"restart.delay", [](V v, S s) { store(s.muster.restart.delay, v.duration()); }},
       {"restart.delay_function",
-       [](V v, S s) { store(s.muster.restart.delay_function, v.choice<DelayFunction>()); }},
+       [](V v, S s) { store(s.muster.restart.delay_function, one_of<DelayFunction>(v)); }},
       {"restart.max_delay", [](V v, S s) { store(s.muster.restart.max_delay, v.duration()); }},
       {"reschedule.attempts",
        [](V v, S s) { store(s.muster.reschedule.attempts, v.integer(0, most_attempts)); }},

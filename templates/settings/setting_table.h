@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/model/job_spec.h"
@@ -23,6 +24,8 @@ struct Setting {
 };
 
 const std::vector<Setting>& setting_table();
+// nullptr: there is none of that path.
+const Setting* find_setting(std::string_view path);
 
 // Restart rules as job files (`muster.rules`) and cluster files (`policy.rules`) write them:
 //

@@ -5,18 +5,13 @@
 #include <sstream>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {
 namespace {
-
-const Setting* find_setting(std::string_view path) {
-  const auto& table = setting_table();
-  const auto found = std::ranges::find(table, path, &Setting::path);
-  return found == table.end() ? nullptr : &*found;
-}
 
 bool is_group(std::string_view path) {
   const std::string prefix = std::string(path) + '.';
@@ -106,8 +101,7 @@ class SettingsReader {
     list.place = text.place;
     std::istringstream parts(text.text);
     for (std::string part; std::getline(parts, part, ',');) {
-      part.erase(0, part.find_first_not_of(' '));
-      part.erase(part.find_last_not_of(' ') + 1);
+      part = std::string(trimmed(part));
       if (!part.empty()) list.items.push_back(scalar_node(part, text.place, true));
     }
     return list;
@@ -158,6 +152,12 @@ void settle_processes(const Value& muster, const Value& properties, Reading& rea
 }
 
 }  // namespace
+
+const Setting* find_setting(std::string_view path) {
+  const auto& table = setting_table();
+  const auto found = std::ranges::find(table, path, &Setting::path);
+  return found == table.end() ? nullptr : &*found;
+}
 
 void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec) {
   SettingsReader reader(reading, spec);

@@ -11,19 +11,6 @@ namespace {
 constexpr std::size_t max_findings = 200;
 constexpr std::size_t max_line_bytes = 160;
 
-std::string_view line_of(const std::string& text, int line) {
-  std::size_t start = 0;
-  for (int at = 1; at < line; ++at) {
-    const std::size_t end = text.find('\n', start);
-    if (end == std::string::npos) return {};
-    start = end + 1;
-  }
-  std::string_view rest = std::string_view(text).substr(start);
-  rest = rest.substr(0, rest.find('\n'));
-  if (!rest.empty() && rest.back() == '\r') rest.remove_suffix(1);
-  return rest;
-}
-
 bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
@@ -61,6 +48,17 @@ std::string caret_under(const std::string& line, int column) {
 }
 
 }  // namespace
+
+std::string_view line_of(std::string_view text, int line) {
+  for (int at = 1; at < line; ++at) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
 
 const char* severity_name(Severity severity) {
   constexpr const char* names[] = {"error", "unresolved", "warning", "note"};

@@ -35,6 +35,9 @@ struct Place {
   int column = 0;  // in bytes
 };
 
+// Of a text, from 1 on, without its end; without data where there is no such line.
+std::string_view line_of(std::string_view text, int line);
+
 struct Finding {
   Severity severity = Severity::error;
   std::string file;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
@@ -29,12 +30,6 @@ std::string padded(int number, std::size_t width) {
   return out.size() < width ? std::string(width - out.size(), '0') + out : out;
 }
 
-std::string without_blanks_around(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 // Splits at commas outside brackets; blanks around the parts are dropped.
 std::optional<Names> split(std::string_view text, bool in_brackets) {
   Names parts(1);
@@ -50,7 +45,7 @@ std::optional<Names> split(std::string_view text, bool in_brackets) {
     }
   }
   if (depth != 0) return std::nullopt;
-  for (std::string& part : parts) part = without_blanks_around(part);
+  for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <optional>
+
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"

@@ -3,6 +3,7 @@
 // A MapReader remembers the keys it was asked for; whatever is left over is an unknown key.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -17,9 +18,6 @@
 #include "templates/yaml/node.h"
 
 namespace muster {
-
-template <class Enum>
-struct EnumWords;  // scheduler/model/names.h
 
 class Value {
  public:
@@ -60,10 +58,10 @@ class Value {
     if (!index) return std::nullopt;
     return (words.begin() + *index)->second;
   }
-  // One of the words of an enumeration of names.h.
-  template <class E>
-  std::optional<E> choice() const {
-    const auto index = word_index({EnumWords<E>::words.begin(), EnumWords<E>::words.end()});
+  // One of all words of an enumeration, in its order (EnumWords).
+  template <class E, std::size_t n>
+  std::optional<E> choice(const std::array<std::string_view, n>& words) const {
+    const auto index = word_index({words.begin(), words.end()});
     return index ? std::optional(static_cast<E>(*index)) : std::nullopt;
   }
   // The word itself, in the spelling listed.
