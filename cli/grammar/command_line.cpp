@@ -17,7 +17,7 @@
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
-#include "templates/yaml/set_option.h"
+#include "templates/yaml/read_options.h"
 
 namespace muster {
 

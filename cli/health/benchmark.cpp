@@ -20,31 +20,23 @@ namespace muster {
 
 namespace {
 
-bool is_of_this_node(const ProbeSpec& spec) {
-  return spec.reach == ProbeReach::node;
-}
-
 std::vector<std::string> names_of_probes() {
   std::vector<std::string> names;
   for (const ProbeSpec& spec : probe_specs()) {
-    if (is_of_this_node(spec)) names.emplace_back(spec.name);
+    if (spec.reach == ProbeReach::node) names.emplace_back(spec.name);
   }
   return names;
 }
 
 // Those that the profile judges, or, where it names none, all that are InfiniBand.
 std::vector<std::string> hcas_of(HealthSources& sources, const HealthProfile& profile) {
-  NodeReadRequest request;
-  for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
-  const SourceFiles files = sources.read(std::move(request)).files;
+  const SourceFiles files = infiniband_files(sources);
+  const bool is_named = !profile.ib.ports.empty();
   std::vector<std::string> names;
-  const auto ports = profile.ib.ports.empty() ? find_ports(files) : judged_ports(files, profile);
-  for (const InfinibandPort& port : ports) {
-    const bool is_usable = !is_virtual_function(files, port.device) &&
-                           files.text(port.path("link_layer")) == "InfiniBand" &&
-                           is_judged(profile, "perf.ib_loop", port);
-    const bool is_named = !profile.ib.ports.empty() || !is_management_device(files, port.device);
-    if (is_usable && is_named) names.push_back(port.number == "1" ? port.device : port.name());
+  for (const auto& port : is_named ? judged_ports(files, profile) : find_ports(files)) {
+    const bool is_usable = is_infiniband(files, port) && is_judged(profile, "perf.ib_loop", port) &&
+                           (is_named || !is_management_device(files, port.device));
+    if (is_usable) names.push_back(hca_name(port));
   }
   return names;
 }
@@ -55,10 +47,10 @@ ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
   situation.phase = Phase::on_demand;
   situation.learns = wanted.learns || !wanted.only.empty();
   situation.named = wanted.only;
-  situation.verify = wanted.verify;
+  if (wanted.burn_minutes) situation.verify = std::chrono::minutes(*wanted.burn_minutes);
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
-  situation.disk_directory = wanted.disk_directory;
+  situation.disk_directory = wanted.disk;
   ProbePlan plan = plan_probes(profile, situation);
   if (!wanted.only.empty()) keep_only(plan, wanted.only);
   return plan;
@@ -74,22 +66,6 @@ std::string left_out_of(const ProbePlan& plan, const std::vector<std::string>& o
   return joined(names);
 }
 
-bool is_measured(const std::string& check) {
-  return check.starts_with("perf.");
-}
-
-// Other checks have their own runs.
-NodeVerdict of_measurements(NodeVerdict verdict) {
-  for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-    std::erase_if(*faults,
-                  [](const StandingFault& one) { return !is_measured(one.finding.check); });
-  }
-  const auto is_other = [](const SampleWanted& one) { return !is_measured(one.check); };
-  std::erase_if(verdict.unclear, is_other);
-  std::erase_if(verdict.unconfirmed, is_other);
-  return verdict;
-}
-
 // A check may measure several numbers, at the same time.
 double took_of(const ProbeFigures& figures, const std::string& check) {
   double took_ms = 0;
@@ -102,23 +78,16 @@ double took_of(const ProbeFigures& figures, const std::string& check) {
 
 Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
                                   const CommonOptions& common) {
-  if (options.profile_alone) return lone_profile(options.profile, common);
-  if (!options.profile.empty()) return named_profile(options.profile, common);
-  ChosenProfile chosen = choose_profile(kind_of(sources), "");
-  if (!chosen.why_none.empty()) notice(chosen.why_none + "; --profile names one", common);
-  return std::move(chosen.profile);
-}
-
-std::optional<std::chrono::minutes> minutes_of(const HealthActiveOptions& options) {
-  if (!options.burn_minutes) return std::nullopt;
-  return std::chrono::minutes(*options.burn_minutes);
+  if (options.profile_alone || !options.profile.empty()) {
+    return named_profile(options.profile, common, options.profile_alone);
+  }
+  return profile_by_sources(sources, "", "; --profile names one", common);
 }
 
 // Who says for how long means that it be run.
-std::vector<std::string> only_of(const HealthActiveOptions& options) {
-  std::vector<std::string> only = options.only;
-  if (options.burn_minutes && !only.empty()) only.emplace_back("cpu-sdc");
-  return only;
+BenchmarksAsked with_burn(BenchmarksAsked asked) {
+  if (asked.burn_minutes && !asked.only.empty()) asked.only.emplace_back("cpu-sdc");
+  return asked;
 }
 
 }  // namespace
@@ -140,8 +109,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
                                                         const CommonOptions& common) {
   std::string misnamed = misnamed_probe(wanted.only);
   const bool is_disk_asked_for = std::ranges::find(wanted.only, "disk") != wanted.only.end();
-  if (is_disk_asked_for && wanted.disk_directory.empty())
-    misnamed = "--only disk: --disk names where";
+  if (is_disk_asked_for && wanted.disk.empty()) misnamed = "--only disk: --disk names where";
   if (!misnamed.empty()) {
     complain(misnamed, common);
     return MeasureRefused{usage_error};
@@ -193,7 +161,10 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
     host.findings.push_back(
         report_of(finding, took_ms, moment.run, health.rules(), state.health.streaks));
   }
-  host.verdict = report_of(of_measurements(health.verdict(moment.at.wall)));
+  NodeVerdict verdict = health.verdict(moment.at.wall);
+  // Other checks have their own runs.
+  keep_checks(verdict, [](const std::string& check) { return check.starts_with("perf."); });
+  host.verdict = report_of(verdict);
   return host;
 }
 
@@ -212,7 +183,7 @@ std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& c
 HealthRunOptions measuring_nodes(const HealthActiveOptions& options) {
   HealthRunOptions run;
   static_cast<HealthAsked&>(run) = options;
-  run.measured = {only_of(options), options.disk, options.force, minutes_of(options)};
+  run.measured = with_burn(options);
   return run;
 }
 
@@ -231,10 +202,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const auto profile = profile_for(options, sources, common);
   if (!profile) return complain(profile.error().message, invalid_file, common);
   MeasureWanted wanted;
-  wanted.only = only_of(options);
-  wanted.verify = minutes_of(options);
-  wanted.disk_directory = options.disk;
-  wanted.force = options.force;
+  static_cast<BenchmarksAsked&>(wanted) = with_burn(options);
   wanted.before_a_job = options.gate;
   const auto began = std::chrono::steady_clock::now();
   const auto measured = measure_node(sources, *profile, wanted, common);
@@ -243,8 +211,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   if (figures.samples.empty()) {
     return complain(
         "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
-        "measures "
-        "without one, `muster health learn --measure` writes minimums",
+        "measures without one, `muster health learn --measure` writes minimums",
         static_cast<int>(HealthExit::unclear), common);
   }
 
@@ -252,17 +219,14 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   const bool was_busy = !figures.busy.empty();
   if (was_busy) notice("not idle: " + figures.busy + ": state not saved", common);
   const auto file = was_busy ? std::nullopt : active_state_file(options, sources.host());
-  HealthState state = remembered_state(file, sources.host(), common);
+  HealthState state = remembered_health(file, sources.host(), common);
   ActiveMoment moment;
   moment.at = sources.now();
-  moment.run = {moment.at.wall, sources.host(), sources.boot_id(), {}, utc_text};
+  moment.run = {moment.at.wall, sources.host(), sources.boot_id()};
   moment.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   HealthResult result{
       moment.at.wall, HealthExit::unclear, {judge_figures(figures, *profile, moment, state)}};
-  if (file) {
-    const auto saved = save_health_state(*file, state);
-    if (!saved) notice(saved.error().message + ": state not saved", common);
-  }
+  remember(file, state, common);
   const bool has_any =
       std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
   if (has_any) result.exit = result.hosts.front().verdict.state;

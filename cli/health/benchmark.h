@@ -22,12 +22,8 @@
 
 namespace muster {
 
-struct HealthActiveOptions : HealthAsked {
-  std::vector<std::string> only;  // benchmarks; none: those that the profile has a floor for
-  std::string disk;               // a directory; empty: no disk is written
-  std::optional<std::int64_t> burn_minutes;  // of processors under full load, verified
-  bool force = false;                        // idle or not
-  bool gate = false;                         // a job is about to start here
+struct HealthActiveOptions : HealthAsked, BenchmarksAsked {
+  bool gate = false;  // a job is about to start here
 };
 
 // Empty, or what is wrong with them.
@@ -42,12 +38,9 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common);
 
-struct MeasureWanted {
-  bool learns = false;                         // all that the node can run, floor or none
-  std::vector<std::string> only;               // these, floor or none; none: all
-  std::string disk_directory;                  // empty: no disk is written
-  std::optional<std::chrono::minutes> verify;  // processors under full load, for so long
-  bool force = false;                // idle or not: what is busy is told, and proves nothing
+// Forced: what is busy is told, and proves nothing.
+struct MeasureWanted : BenchmarksAsked {
+  bool learns = false;               // all that the node can run, floor or none
   bool before_a_job = false;         // that will have the processors as they are
   std::vector<std::string> program;  // empty: muster agent probe
 };

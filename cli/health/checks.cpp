@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
+#include "cli/health/host.h"
 #include "cli/health/profile.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
@@ -19,20 +22,11 @@ namespace muster {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> mode_words{"off", "observe", "enforce"};
 constexpr std::array<std::string_view, 3> persistence_words{"event", "delta", "samples"};
 
-struct PhaseWord {
-  Phase phase;
-  char letter;
-  const char* word;
-};
-constexpr std::array phase_words{PhaseWord{Phase::prolog, 'P', "prolog"},
-                                 PhaseWord{Phase::periodic, 'T', "periodic"},
-                                 PhaseWord{Phase::epilog, 'E', "epilog"},
-                                 PhaseWord{Phase::on_failure, 'F', "on-failure"},
-                                 PhaseWord{Phase::on_demand, 'D', "on-demand"},
-                                 PhaseWord{Phase::qualification, 'Q', "qualification"}};
+constexpr std::pair<Phase, char> phase_letters[] = {
+    {Phase::prolog, 'P'},     {Phase::periodic, 'T'},  {Phase::epilog, 'E'},
+    {Phase::on_failure, 'F'}, {Phase::on_demand, 'D'}, {Phase::qualification, 'Q'}};
 
 constexpr int table_columns = 100;
 constexpr const char* legend =
@@ -45,24 +39,16 @@ constexpr const char* legend =
 
 std::string letters_of(Phases phases) {
   std::string letters;
-  for (const PhaseWord& one : phase_words) {
-    if (has(phases, one.phase) && one.phase != Phase::qualification) letters += one.letter;
+  for (const auto& [phase, letter] : phase_letters) {
+    if (has(phases, phase) && phase != Phase::qualification) letters += letter;
   }
   return letters;
 }
 
-std::string phases_text(Phases phases) {
+std::vector<std::string> words_of(Phases phases) {
   std::vector<std::string> words;
-  for (const PhaseWord& one : phase_words) {
-    if (has(phases, one.phase)) words.emplace_back(one.word);
-  }
-  return joined(words, ", ");
-}
-
-Document phases_document(Phases phases) {
-  Document words = Document::array();
-  for (const PhaseWord& one : phase_words) {
-    if (has(phases, one.phase)) words.push_back(one.word);
+  for (const auto& [phase, letter] : phase_letters) {
+    if (has(phases, phase)) words.emplace_back(name_of(phase));
   }
   return words;
 }
@@ -84,22 +70,25 @@ std::string limit_text(const HealthProfile& profile, const CheckSpec& check,
   return text;
 }
 
+template <class T>
+Document or_null(const std::optional<T>& value) {
+  return value ? Document(*value) : Document(nullptr);
+}
+
 Document limits_document(const HealthProfile& profile, const CheckSpec& check) {
   Document all = Document::array();
   for (const CheckLimit& limit : check.limits) {
     const auto value = limit_of(profile, check, limit.name);
-    Document one;
-    one["name"] = limit.name;
-    one["unit"] = limit.unit;
-    one["usual"] = limit.usual ? Document(*limit.usual) : Document(nullptr);
-    one["value"] = value ? Document(*value) : Document(nullptr);
-    all.push_back(std::move(one));
+    all.push_back(Document{{"name", limit.name},
+                           {"unit", limit.unit},
+                           {"usual", or_null(limit.usual)},
+                           {"value", or_null(value)}});
   }
   return all;
 }
 
 std::string_view mode_word(const CheckRules& rules, const CheckSpec& check) {
-  return mode_words.at(static_cast<std::size_t>(mode_of(rules, check.id, {})));
+  return word(mode_of(rules, check.id, {}));
 }
 
 void print_table(const Table& table, int widest, const CommonOptions& common) {
@@ -108,51 +97,9 @@ void print_table(const Table& table, int widest, const CommonOptions& common) {
   write_all(Stream::out, table.text(width, wants_color(common.color, Stream::out)));
 }
 
-Result<HealthProfile> profile_or_none(const std::string& typed, const CommonOptions& common) {
-  if (typed.empty()) return HealthProfile{};
-  return named_profile(typed, common);
-}
-
-HealthProfile read_shipped(const ShippedProfile& shipped) {
-  return read_health_profile(std::string(shipped.name), shipped.text, names_of_checks()).profile;
-}
-
-template <class T>
-Document or_null(const std::optional<T>& value) {
-  return value ? Document(*value) : Document(nullptr);
-}
-
 std::string number_text(const std::optional<int>& number) {
   return number ? std::to_string(*number) : "";
 }
-
-}  // namespace
-
-Document checks_document(const HealthProfile& profile, const std::string& pattern) {
-  const CheckRules rules = rules_of(profile);
-  Document all = Document::array();
-  for (const CheckSpec* spec : every_check()) {
-    const CheckSpec& check = *spec;
-    if (!fits_pattern(pattern, check.id)) continue;
-    Document one;
-    one["id"] = check.id;
-    one["source"] = check.source;
-    one["criterion"] = check.says;
-    one["severity"] = text_of(check.severity);
-    one["class"] = word_of(check.fault);
-    one["phases"] = phases_document(check.phases);
-    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.believe));
-    one["cost_us"] = check.cost.count();
-    one["mode"] = mode_word(rules, check);
-    one["required"] = is_required(profile, check.id);
-    one["samples"] = bad_samples_needed(rules, check.id);
-    one["limits"] = limits_document(profile, check);
-    all.push_back(std::move(one));
-  }
-  return all;
-}
-
-namespace {
 
 void print_all(const HealthProfile& profile, const std::string& pattern,
                const CommonOptions& common) {
@@ -180,27 +127,63 @@ void print_one(const HealthProfile& profile, const CheckSpec& check) {
   line("source", std::string(check.source));
   line("failure", text_of(check.severity) + ", class " + std::string(word_of(check.fault)));
   line("believed", samples == 1 ? "at once" : "after " + std::to_string(samples) + " in a row");
-  line("runs in", phases_text(check.phases));
+  line("runs in", joined(words_of(check.phases)));
   line("mode",
        std::string(mode_word(rules, check)) + (is_required(profile, check.id) ? ", required" : ""));
   for (const CheckLimit& limit : check.limits) line(limit.name, limit_text(profile, check, limit));
   write_all(Stream::out, text);
 }
 
+Document profiles_document() {
+  Document all = Document::array();
+  for (const ShippedProfile& shipped : shipped_profiles()) {
+    const HealthProfile profile = profile_of(shipped);
+    const std::string& gpu = profile.match_gpu_name;
+    all.push_back(Document{{"name", shipped.name},
+                           {"gpu_name", gpu.empty() ? Document(nullptr) : Document(gpu)},
+                           {"gpus", or_null(profile.gpu.count)},
+                           {"ports", profile.ib.ports},
+                           {"rate_gbps", or_null(profile.ib.rate_gbps)}});
+  }
+  return all;
+}
+
 }  // namespace
 
-int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
-  const auto profile = profile_or_none(typed, common);
-  if (!profile) {
-    complain(profile.error().message, common);
-    return static_cast<int>(ExitCode::invalid_job);
+Document checks_document(const HealthProfile& profile, const std::string& pattern) {
+  const CheckRules rules = rules_of(profile);
+  Document all = Document::array();
+  for (const CheckSpec* spec : every_check()) {
+    const CheckSpec& check = *spec;
+    if (!fits_pattern(pattern, check.id)) continue;
+    Document one;
+    one["id"] = check.id;
+    one["source"] = check.source;
+    one["criterion"] = check.says;
+    one["severity"] = text_of(check.severity);
+    one["class"] = word_of(check.fault);
+    one["phases"] = words_of(check.phases);
+    one["persistence"] = persistence_words.at(static_cast<std::size_t>(check.believe));
+    one["cost_us"] = check.cost.count();
+    one["mode"] = mode_word(rules, check);
+    one["required"] = is_required(profile, check.id);
+    one["samples"] = bad_samples_needed(rules, check.id);
+    one["limits"] = limits_document(profile, check);
+    all.push_back(std::move(one));
   }
+  return all;
+}
+
+int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
+  const auto profile =
+      typed.empty() ? Result<HealthProfile>(HealthProfile{}) : named_profile(typed, common);
+  if (!profile) return complain(profile.error().message, invalid_file, common);
   const std::string pattern = id.empty() ? "*" : id;
   const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
   if (std::ranges::none_of(every_check(), fits)) {
     const std::string meant = did_you_mean(id, names_of_checks());
-    complain("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant), common);
-    return 2;
+    return complain("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant),
+                    usage_error, common);
   }
   if (!wants_table(common)) {
     Document all = checks_document(*profile, pattern);
@@ -214,35 +197,18 @@ int show_checks(const std::string& id, const std::string& typed, const CommonOpt
   return 0;
 }
 
-Document profiles_document() {
-  Document all = Document::array();
-  for (const ShippedProfile& shipped : shipped_profiles()) {
-    const HealthProfile profile = read_shipped(shipped);
-    Document one;
-    one["name"] = shipped.name;
-    one["gpu_name"] =
-        profile.match_gpu_name.empty() ? Document(nullptr) : Document(profile.match_gpu_name);
-    one["gpus"] = or_null(profile.gpu.count);
-    one["ports"] = profile.ib.ports;
-    one["rate_gbps"] = or_null(profile.ib.rate_gbps);
-    all.push_back(std::move(one));
-  }
-  return all;
-}
-
 int show_profiles(const std::string& name, const CommonOptions& common) {
   if (!name.empty()) {
     if (const ShippedProfile* shipped = find_shipped_profile(name)) {
       write_all(Stream::out, shipped->text);
       return 0;
     }
-    complain(unknown_profile(name).message, common);
-    return 2;
+    return complain(unknown_profile(name).message, usage_error, common);
   }
   if (!wants_table(common)) return print_document(profiles_document(), common);
   Table table({"PROFILE", "GPUS", "GPU", "PORTS", "GBIT/S"});
   for (const ShippedProfile& shipped : shipped_profiles()) {
-    const HealthProfile profile = read_shipped(shipped);
+    const HealthProfile profile = profile_of(shipped);
     table.add({std::string(shipped.name), number_text(profile.gpu.count), profile.match_gpu_name,
                joined(profile.ib.ports, ","), number_text(profile.ib.rate_gbps)});
   }

@@ -17,9 +17,7 @@ Document checks_document(const HealthProfile& profile, const std::string& patter
 // A table of all; of the one that is named all that is known of it.
 int show_checks(const std::string& id, const std::string& profile, const CommonOptions& common);
 
-// [{name, gpu_name, gpus, ports, rate_gbps}]
-Document profiles_document();
-// Without a name the list; with one the file.
+// Without a name the list, [{name, gpu_name, gpus, ports, rate_gbps}]; with one the file.
 int show_profiles(const std::string& name, const CommonOptions& common);
 
 }  // namespace muster

@@ -5,7 +5,6 @@
 
 #include "health/checks/infiniband/counter_checks.h"
 #include "scheduler/text/duration.h"
-#include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 
 namespace muster {
@@ -26,10 +25,9 @@ std::string_view name_of(Phase phase) {
 }
 
 std::optional<Phase> phase_of(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(phase_names); ++i) {
-    if (folded(phase_names[i]) == folded(name)) return phases[i];
-  }
-  return std::nullopt;
+  const auto* found = std::ranges::find(phase_names, folded(name), folded);
+  return found == std::end(phase_names) ? std::nullopt
+                                        : std::optional(phases[found - std::begin(phase_names)]);
 }
 
 RunFindings run_checks(NodeMonitor& monitor, HealthSources& sources,
@@ -79,15 +77,10 @@ CheckSituation NodeLook::situation() const {
   return situation;
 }
 
-bool NodeLook::is_asked_for(const std::string& check) const {
-  return options_.checks.empty() ||
-         std::ranges::any_of(options_.checks, [&](const std::string& pattern) {
-           return fits_pattern(pattern, check);
-         });
-}
-
 void NodeLook::take(std::vector<HealthFinding> findings, const FindingsTaken& taken) {
-  std::erase_if(findings, [&](const HealthFinding& one) { return !is_asked_for(one.check); });
+  std::erase_if(findings, [&](const HealthFinding& one) {
+    return !is_asked_for(options_.checks, one.check);
+  });
   if (taken.groups == 0 && findings.empty()) return;
   health_.take(findings, taken);
   if (taken.groups == 0) std::ranges::move(findings, std::back_inserter(events_));
@@ -108,15 +101,8 @@ void NodeLook::look() {
 
 NodeVerdict NodeLook::verdict() const {
   NodeVerdict verdict = health_.verdict(sources_.now().wall);
-  const auto not_asked_for = [&](const auto& one) { return !is_asked_for(one.check); };
-  const auto not_asked_of = [&](const StandingFault& one) {
-    return !is_asked_for(one.finding.check);
-  };
-  for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-    std::erase_if(*faults, not_asked_of);
-  }
-  std::erase_if(verdict.unclear, not_asked_for);
-  std::erase_if(verdict.unconfirmed, not_asked_for);
+  keep_checks(verdict,
+              [&](const std::string& check) { return is_asked_for(options_.checks, check); });
   return verdict;
 }
 
@@ -128,10 +114,8 @@ std::optional<Milliseconds> NodeLook::verdict_age() const {
 }
 
 bool NodeLook::is_open() const {
-  const NodeVerdict verdict = this->verdict();
   // What hangs was waited for, and would be again.
-  if (!sources_.hung().empty() || verdict.is_drained()) return false;
-  return !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  return sources_.hung().empty() && health_exit(verdict()) == HealthExit::unclear;
 }
 
 // An event that still stands is told by the run as well.
@@ -149,7 +133,7 @@ RunFindings NodeLook::latest() const {
     const bool is_event = std::ranges::any_of(all.findings, [&](const HealthFinding& event) {
       return is_same_fault(event, run_.findings[i]);
     });
-    if (is_event || !is_asked_for(run_.findings[i].check)) continue;
+    if (is_event || !is_asked_for(options_.checks, run_.findings[i].check)) continue;
     // Some hundred counters of a node that nobody looked at before.
     if (is_first_reading(run_.findings[i]) &&
         !is_required(options_.profile, run_.findings[i].check)) {
@@ -180,7 +164,7 @@ void NodeLook::show_fault(HostHealth& host, const StandingFault& fault, const Ru
 
 HostHealth NodeLook::result() const {
   const NodeHealthMemory memory = health_.memory();
-  const RunFacts run{sources_.now().wall, sources_.host(), sources_.boot_id(), {}, utc_text};
+  const RunFacts run{sources_.now().wall, sources_.host(), sources_.boot_id()};
   const auto took = std::chrono::steady_clock::now() - began_;
   HostHealth host =
       health_of(run, options_.profile.name, std::chrono::duration_cast<Milliseconds>(took));
@@ -200,7 +184,8 @@ HostHealth NodeLook::result() const {
   host.beside_ranks = options_.beside_ranks;
   const NodeReadings& all = sources_.all();
   host.versions = node_versions(all.files, all.gpus ? &*all.gpus : nullptr);
-  std::erase_if(host.versions, [&](const auto& one) { return !is_asked_for(one.first); });
+  std::erase_if(host.versions,
+                [&](const auto& one) { return !is_asked_for(options_.checks, one.first); });
   host.verdict = report_of(verdict);
   const bool is_checked = !host.findings.empty() || found.first_readings > 0;
   // Of what was asked for there is nothing here: nothing speaks for the host.

@@ -62,7 +62,6 @@ class NodeLook {
 
  private:
   CheckSituation situation() const;
-  bool is_asked_for(const std::string& check) const;
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
   void show_fault(HostHealth& host, const StandingFault& fault, const RunFacts& run) const;

@@ -16,6 +16,7 @@
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/spelling.h"
 #include "templates/profile/reader.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 
@@ -32,17 +33,14 @@ bool names_file(const std::string& typed) {
          typed == "-" || std::filesystem::is_regular_file(typed, ignored);
 }
 
-Result<HealthProfile> site_profile(const std::string& path, const CommonOptions& common) {
+Result<HealthProfile> profile_in(const std::string& path, bool alone, const CommonOptions& common) {
   const auto text = read_input(path, profile_bytes_max);
   if (!text) return text.error();
-  HealthProfileFile file = read_site_profile(path, *text, names_of_checks());
+  HealthProfileFile file = alone ? read_health_profile(path, *text, names_of_checks())
+                                 : read_site_profile(path, *text, names_of_checks());
   print_findings(file.findings, common);
   if (has_errors(file.findings)) return Error{path + " has errors"};
   return std::move(file.profile);
-}
-
-HealthProfile profile_of(const ShippedProfile& shipped) {
-  return read_health_profile(std::string(shipped.name), shipped.text, names_of_checks()).profile;
 }
 
 // "Model: \t\t NVIDIA H100 80GB HBM3"
@@ -52,8 +50,8 @@ std::string model_of(std::string_view information) {
   if (at == information.npos) return {};
   std::string_view model = information.substr(at + key.size());
   model = model.substr(0, model.find('\n'));
-  const std::size_t begin = model.find_first_not_of(" \t");
-  return begin == model.npos ? std::string{} : std::string(model.substr(begin));
+  model.remove_prefix(std::min(model.find_first_not_of(" \t"), model.size()));
+  return std::string(model);
 }
 
 // The model of most of them: one of another is a fault and no other kind of node.
@@ -80,10 +78,9 @@ bool know_gpus(const SourceFiles& files, NodeKind& kind) {
 std::vector<std::string> judged_ports_of(const SourceFiles& files) {
   std::vector<std::string> names;
   for (const InfinibandPort& port : find_ports(files)) {
-    const bool counts = !is_virtual_function(files, port.device) &&
-                        !is_management_device(files, port.device) &&
-                        files.text(port.path("link_layer")) == "InfiniBand";
-    if (counts) names.push_back(port.name());
+    if (is_infiniband(files, port) && !is_management_device(files, port.device)) {
+      names.push_back(port.name());
+    }
   }
   return names;
 }
@@ -103,9 +100,7 @@ std::string size_of(std::string_view metadata) {
 std::string profile_name(const std::string& host) {
   std::string name = "learned-" + host.substr(0, host.find('.'));
   for (char& c : name) {
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '_';
-    if (!is_plain) c = '-';
+    if (!is_made_of_letters({&c, 1}, "-_")) c = '-';
   }
   return name;
 }
@@ -140,7 +135,7 @@ int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
   }
   MeasureWanted wanted;
   wanted.learns = true;
-  wanted.disk_directory = options.disk;
+  wanted.disk = options.disk;
   wanted.force = options.force;
   const auto measured = measure_node(sources, profile, wanted, common);
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
@@ -157,6 +152,10 @@ int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
 
 }  // namespace
 
+HealthProfile profile_of(const ShippedProfile& shipped) {
+  return read_health_profile(std::string(shipped.name), shipped.text, names_of_checks()).profile;
+}
+
 Error unknown_profile(const std::string& typed) {
   std::vector<std::string> names;
   for (const ShippedProfile& each : shipped_profiles()) names.emplace_back(each.name);
@@ -165,20 +164,19 @@ Error unknown_profile(const std::string& typed) {
                (meant.empty() ? "`muster health profiles` lists them, or name a file" : meant)};
 }
 
-Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common) {
-  if (names_file(typed)) return site_profile(typed, common);
+Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common,
+                                    bool alone) {
+  if (alone || names_file(typed)) return profile_in(typed, alone, common);
   const ShippedProfile* shipped = find_shipped_profile(typed);
   if (shipped == nullptr) return unknown_profile(typed);
   return profile_of(*shipped);
 }
 
-Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common) {
-  const auto text = read_input(path, profile_bytes_max);
-  if (!text) return text.error();
-  HealthProfileFile file = read_health_profile(path, *text, names_of_checks());
-  print_findings(file.findings, common);
-  if (has_errors(file.findings)) return Error{path + " has errors"};
-  return std::move(file.profile);
+HealthProfile profile_by_sources(HealthSources& sources, const std::string& before,
+                                 const std::string& hint, const CommonOptions& common) {
+  ChosenProfile chosen = choose_profile(kind_of(sources), before);
+  if (!chosen.why_none.empty()) notice(chosen.why_none + hint, common);
+  return std::move(chosen.profile);
 }
 
 NodeKind kind_of(HealthSources& sources) {

@@ -10,15 +10,16 @@
 
 namespace muster {
 
+HealthProfile profile_of(const ShippedProfile& shipped);
+
 // There is none of that name; which one was meant.
 Error unknown_profile(const std::string& typed);
 
 // NAME of a shipped profile, or a site's FILE over the shipped profile of its name. What is wrong
 // with a file is printed with its place.
-Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common);
-
-// The FILE, or standard input for `-`, as it stands: for profiles that are whole already.
-Result<HealthProfile> lone_profile(const std::string& path, const CommonOptions& common);
+// `alone`: the FILE, or standard input for `-`, as it stands: for profiles that are whole already.
+Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common,
+                                    bool alone = false);
 
 // Where cloud-init keeps what the cloud says of the machine.
 inline constexpr const char* cloud_metadata = "/run/cloud-init/instance-data.json";
@@ -33,6 +34,10 @@ struct ChosenProfile {
 // `before`: the one that this node had when it was last looked at, empty: none. It stays where only
 // a GPU or a port that is gone speaks against it.
 ChosenProfile choose_profile(const NodeKind& kind, const std::string& before);
+
+// The one that the sources tell; where they tell none that is said, with `hint` behind it.
+HealthProfile profile_by_sources(HealthSources& sources, const std::string& before,
+                                 const std::string& hint, const CommonOptions& common);
 
 // `muster health learn`: a profile of this machine's kind, from what its sources say now.
 

@@ -12,15 +12,47 @@
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
 #include "health/model/performance.h"
-#include "health/output/nagios.h"
-#include "health/output/prometheus.h"
+#include "health/output/monitors.h"
 #include "launcher/agent/health/gate_benchmark.h"
 #include "launcher/os/read_file.h"
+#include "launcher/wire/json_fields.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
+
+namespace {
+
+constexpr std::pair<HealthExit, const char*> exits[] = {{HealthExit::healthy, "healthy"},
+                                                        {HealthExit::drained, "drained"},
+                                                        {HealthExit::unclear, "unclear"}};
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::runtime_error(what);
+}
+
+}  // namespace
+
+// For read_json of launcher/wire/json_fields.h, which throws for a wrong type.
+static void read_json(const Json& in, HealthExit& exit) {
+  const auto word = in.get<std::string>();
+  const auto* found =
+      std::ranges::find_if(exits, [&](const auto& known) { return word == known.second; });
+  require(found != std::end(exits), "its verdict is of no known state");
+  exit = found->first;
+}
+
+static void read_json(const Json& in, ReportValue& value) {
+  if (in.is_number_integer()) {
+    value.whole = whole<std::int64_t>(in);
+  } else if (in.is_number_float()) {
+    value.number = in.get<double>();
+  } else if (!in.is_null()) {
+    value.text = in.get<std::string>();
+  }
+}
 
 namespace {
 
@@ -29,28 +61,12 @@ constexpr std::size_t evidence_lines_most = 4;
 // An answer of ours is nested a handful deep.
 constexpr int depth_most = 32;
 constexpr const char* fitness_words[] = {"drained", "unreachable", "unclear", "ok"};
-constexpr HealthExit exits[] = {HealthExit::healthy, HealthExit::drained, HealthExit::unclear};
 
-const char* state_word(HealthExit exit) {
-  return exit == HealthExit::drained   ? "drained"
-         : exit == HealthExit::unclear ? "unclear"
-                                       : "healthy";
-}
-
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
-// ---- members to JSON and back -----------------------------------------------------------------
-
-template <class T>
-concept HasMembers = requires(T& t) {
-  T::fields(t, [](const char*, auto&) {});
-};
+// ---- members to JSON --------------------------------------------------------------------------
 
 template <class T>
 Document to_document(const T& value) {
-  if constexpr (HasMembers<T>) {
+  if constexpr (HasFields<T>) {
     Document out = Document::object();
     T::fields(value, [&](const char* name, const auto& member) {
       Document one = to_document(member);
@@ -59,6 +75,10 @@ Document to_document(const T& value) {
       if (!is_left_out) out[name] = std::move(one);
     });
     return out;
+  } else if constexpr (std::is_same_v<T, ReportValue>) {
+    return value.whole    ? Document(*value.whole)
+           : value.number ? Document(*value.number)
+                          : to_document(value.text);
   } else if constexpr (requires { value.has_value(); }) {
     return value ? to_document(*value) : Document(nullptr);
   } else if constexpr (requires { typename T::mapped_type; }) {
@@ -70,47 +90,9 @@ Document to_document(const T& value) {
     for (const auto& item : value) out.push_back(to_document(item));
     return out;
   } else if constexpr (std::is_same_v<T, HealthExit>) {
-    return state_word(value);
+    return std::ranges::find(exits, value, &std::pair<HealthExit, const char*>::first)->second;
   } else {
     return value;
-  }
-}
-
-// Absent and null members keep their defaults; throws for a wrong type.
-template <class T>
-void from_document(const Document& in, T& value) {
-  if constexpr (HasMembers<T>) {
-    require(in.is_object(), "a part of it is no object");
-    if constexpr (std::is_same_v<T, FindingReport>) {
-      if (in.contains("job")) value.job.emplace();
-    }
-    T::fields(value, [&](const char* name, auto& member) {
-      const auto found = in.find(name);
-      if (found != in.end() && !found->is_null()) from_document(*found, member);
-    });
-  } else if constexpr (requires { typename T::mapped_type; }) {
-    require(in.is_object(), "its versions are no object");
-    for (const auto& [key, item] : in.items()) from_document(item, value[key]);
-  } else if constexpr (std::is_same_v<T, HealthExit>) {
-    const auto word = in.get<std::string>();
-    const auto* found =
-        std::ranges::find_if(exits, [&](HealthExit exit) { return word == state_word(exit); });
-    require(found != std::end(exits), "its verdict is of no known state");
-    value = *found;
-  } else if constexpr (std::is_same_v<T, std::optional<std::int64_t>>) {
-    if (in.is_number_integer()) value = in.get<std::int64_t>();
-  } else if constexpr (std::is_same_v<T, std::optional<double>>) {
-    if (in.is_number_float()) value = in.get<double>();
-  } else if constexpr (std::is_same_v<T, std::optional<std::string>>) {
-    if (!in.is_number()) value = in.get<std::string>();
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    require(in.is_number_integer(), "a count is no whole number");
-    value = in.get<std::int64_t>();
-  } else if constexpr (requires { value.emplace_back(); }) {
-    require(in.is_array(), "a part of it is no list");
-    for (const Document& item : in) from_document(item, value.emplace_back());
-  } else {
-    value = in.get<T>();
   }
 }
 
@@ -142,8 +124,8 @@ MonitorCode code_of(const FindingReport& finding) {
   return drains && finding.mode == "enforce" ? MonitorCode::critical : MonitorCode::warning;
 }
 
-Document parsed(const std::string& text) {
-  return Document::parse(text, [](int depth, Document::parse_event_t, Document&) {
+Json parsed(const std::string& text) {
+  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
     require(depth <= depth_most, "it is nested too deeply");
     return true;
   });
@@ -153,9 +135,9 @@ std::string name_of(const std::string& check, const std::string& device) {
   return device.empty() ? check : check + " " + device;
 }
 
-std::string names_of(const std::vector<OpenCheck>& checks) {
+std::string names_of(const std::vector<SampleWanted>& checks) {
   std::vector<std::string> names;
-  for (const OpenCheck& one : checks) names.push_back(name_of(one.check, one.device));
+  for (const SampleWanted& one : checks) names.push_back(name_of(one.check, one.device));
   return joined(names);
 }
 
@@ -172,14 +154,14 @@ std::string why_unclear(const VerdictReport& verdict) {
 
 // Throws for what is no answer.
 HostHealth read_host(const std::string& text) {
-  const Document in = parsed(text);
+  const Json in = parsed(text);
   require(in.is_object(), "it is no object");
   for (const char* key : {"verdict", "beside_ranks", "versions", "findings"}) {
     require(!in.at(key).is_null(), "a part of it is missing");
   }
   HostHealth host;
-  from_document(in, host);
-  from_document(in.at("verdict").at("state"), host.verdict.state);
+  read_json(in, host);
+  read_json(in.at("verdict").at("state"), host.verdict.state);
   if (!in.contains("figures")) return host;
   auto metrics = read_measured(text);
   if (!metrics) throw std::runtime_error(metrics.error().message);
@@ -188,18 +170,12 @@ HostHealth read_host(const std::string& text) {
 }
 
 void judge_answer(HostHealth& host) {
-  switch (host.verdict.state) {
-    case HealthExit::healthy:
-      host.fitness = NodeFitness::ok;
-      break;
-    case HealthExit::drained:
-      host.fitness = NodeFitness::drained;
-      host.why = host.verdict.reason.value_or("");
-      break;
-    case HealthExit::unclear:
-      host.fitness = NodeFitness::unclear;
-      host.why = why_unclear(host.verdict);
-  }
+  const HealthExit state = host.verdict.state;
+  host.fitness = state == HealthExit::healthy   ? NodeFitness::ok
+                 : state == HealthExit::drained ? NodeFitness::drained
+                                                : NodeFitness::unclear;
+  if (state == HealthExit::drained) host.why = host.verdict.reason.value_or("");
+  if (state == HealthExit::unclear) host.why = why_unclear(host.verdict);
 }
 
 HostHealth unanswered(const std::string& node, const std::string& target, const std::string& why) {
@@ -213,31 +189,15 @@ HostHealth unanswered(const std::string& node, const std::string& target, const 
 
 FindingReport unknown_finding(const std::string& node, const std::string& check,
                               const std::string& why, const std::string& now) {
-  const CheckSpec* spec = find_check(check);
-  FindingReport finding;
-  finding.ts = now;
-  finding.host = node;
-  finding.check = check;
-  finding.status = word_of(CheckStatus::unknown);
-  finding.severity = text_of(spec->severity);
-  finding.fault_class = word_of(spec->fault);
-  finding.source = spec->source;
-  finding.mode = "observe";  // whoever asks drains nothing
+  FindingReport finding = asked_report(node, check, CheckStatus::unknown, now);
   finding.evidence = {why};
-  finding.code = MonitorCode::unknown;
   return finding;
 }
 
 // ---- for people -------------------------------------------------------------------------------
 
-std::string upper(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return text;
-}
-
 std::string findings_table(const std::vector<FindingReport>& findings, const HealthTextForm& form) {
-  std::vector<std::string> headings;
-  for (const std::string& heading : finding_headings()) headings.push_back(upper(heading));
+  std::vector<std::string> headings = finding_headings();
   if (!form.hosts) headings.erase(headings.begin());
   Table table(headings);
   for (const FindingReport& finding : findings) {
@@ -275,8 +235,7 @@ std::string metrics_table(const HostHealth& host, const HealthTextForm& form) {
 // How many checks passed, failed, are unknown, in how long, by which profile.
 std::string summary_of(const HostHealth& host) {
   const FindingCounts counts = counts_of(host.findings);
-  std::string text = std::to_string(counts.pass) +
-                     (counts.pass == 1 ? " check passed, " : " checks passed, ") +
+  std::string text = counted(static_cast<std::size_t>(counts.pass), "check") + " passed, " +
                      std::to_string(counts.fail) + " failed, " + std::to_string(counts.unknown) +
                      " unknown, in " + elapsed_text(Milliseconds{host.took_ms});
   if (host.counts.first_readings > 0) {
@@ -342,12 +301,6 @@ std::vector<FaultReport> faults_of(const std::vector<StandingFault>& faults) {
   return all;
 }
 
-std::vector<OpenCheck> open_of(const std::vector<SampleWanted>& wanted) {
-  std::vector<OpenCheck> all;
-  for (const SampleWanted& one : wanted) all.push_back({one.check, one.device});
-  return all;
-}
-
 MonitorCode monitor_code(const HealthResult& result) {
   return result.exit == HealthExit::drained   ? result.when_named
          : result.exit == HealthExit::unclear ? MonitorCode::unknown
@@ -377,6 +330,21 @@ HealthExit health_exit(const NodeVerdict& verdict) {
   return is_open ? HealthExit::unclear : HealthExit::healthy;
 }
 
+bool is_asked_for(const std::vector<std::string>& patterns, std::string_view check) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
+           return fits_pattern(pattern, check);
+         });
+}
+
+void keep_checks(NodeVerdict& verdict, const std::function<bool(const std::string&)>& is_kept) {
+  for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
+    std::erase_if(*faults, [&](const StandingFault& one) { return !is_kept(one.finding.check); });
+  }
+  const auto is_other = [&](const SampleWanted& one) { return !is_kept(one.check); };
+  std::erase_if(verdict.unclear, is_other);
+  std::erase_if(verdict.unconfirmed, is_other);
+}
+
 VerdictReport report_of(const NodeVerdict& verdict) {
   VerdictReport report;
   report.state = health_exit(verdict);
@@ -388,8 +356,8 @@ VerdictReport report_of(const NodeVerdict& verdict) {
   report.drains = faults_of(verdict.drains);
   report.would_drain = faults_of(verdict.would_drain);
   report.warnings = faults_of(verdict.warnings);
-  report.unclear = open_of(verdict.unclear);
-  report.unconfirmed = open_of(verdict.unconfirmed);
+  report.unclear = verdict.unclear;
+  report.unconfirmed = verdict.unconfirmed;
   return report;
 }
 
@@ -457,6 +425,22 @@ HostHealth read_answer(const std::string& node, const std::string& target, const
   }
 }
 
+FindingReport asked_report(const std::string& node, const std::string& check, CheckStatus status,
+                           const std::string& now) {
+  const CheckSpec* spec = find_check(check);
+  FindingReport finding;
+  finding.ts = now;
+  finding.host = node;
+  finding.check = check;
+  finding.status = word_of(status);
+  finding.severity = text_of(spec->severity);
+  finding.fault_class = word_of(spec->fault);
+  finding.source = spec->source;
+  finding.mode = "observe";
+  finding.code = code_of(finding);
+  return finding;
+}
+
 HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now) {
   HostHealth host = unanswered(node, target, why);
@@ -475,6 +459,10 @@ HostHealth not_measured(const std::string& node, const std::string& target, cons
     host.findings.push_back(unknown_finding(node, check, why, now));
   }
   return host;
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string findings_text(const std::vector<FindingReport>& all, const HealthTextForm& form) {

@@ -62,14 +62,6 @@ struct FaultReport {
   }
 };
 
-// A check that leaves something open.
-struct OpenCheck {
-  std::string check;
-  std::string device;
-
-  MUSTER_FIELDS(check, device)
-};
-
 struct VerdictReport {
   HealthExit state = HealthExit::unclear;
   std::optional<std::string> reason;  // of the drain
@@ -78,8 +70,8 @@ struct VerdictReport {
   std::vector<FaultReport> drains;
   std::vector<FaultReport> would_drain;
   std::vector<FaultReport> warnings;
-  std::vector<OpenCheck> unclear;
-  std::vector<OpenCheck> unconfirmed;
+  std::vector<SampleWanted> unclear;
+  std::vector<SampleWanted> unconfirmed;
 
   MUSTER_FIELDS(state, reason, remedy, stops_job, drains, would_drain, warnings, unclear,
                 unconfirmed)
@@ -88,6 +80,11 @@ struct VerdictReport {
 };
 VerdictReport report_of(const NodeVerdict& verdict);
 HealthExit health_exit(const NodeVerdict& verdict);
+
+// Whether one of the patterns, none for all, fits the check.
+bool is_asked_for(const std::vector<std::string>& patterns, std::string_view check);
+// Leaves in a verdict what is about these checks.
+void keep_checks(NodeVerdict& verdict, const std::function<bool(const std::string&)>& is_kept);
 
 // A source that gave no answer, and was waited for.
 struct HungSource {
@@ -152,6 +149,9 @@ std::string report_lines(const std::vector<FindingReport>& findings);
 // What a node wrote. Its findings are of `node`. `now`: utc_text.
 HostHealth read_answer(const std::string& node, const std::string& target, const std::string& text,
                        const std::string& now);
+// By the row of the check; observed, for whoever asks drains nothing.
+FindingReport asked_report(const std::string& node, const std::string& check, CheckStatus status,
+                           const std::string& now);
 // Its one finding is host.agent, unknown.
 HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now);
@@ -166,6 +166,8 @@ struct HealthTextForm {
   bool color = false;
   bool hosts = false;  // of several: each finding says of which
 };
+// "1 node", "2 nodes"
+std::string counted(std::size_t count, const std::string& what);
 // A table of findings, worst first, and what speaks for them; empty: nothing is to be shown.
 std::string findings_text(const std::vector<FindingReport>& findings, const HealthTextForm& form);
 // Metrics, findings, counts and what they make of it: all but the last line.

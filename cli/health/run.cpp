@@ -1,15 +1,23 @@
 #include "cli/health/run.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <filesystem>
 #include <thread>
 
+#include <nlohmann/json.hpp>
+
+#include "cli/health/host.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
 #include "cli/health/slurm.h"
 #include "cli/terminal/common_options.h"
+#include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
+#include "health/learn/profile.h"
+#include "health/monitor/node_monitor.h"
+#include "health/read/recording.h"
+#include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
@@ -20,10 +28,6 @@ namespace {
 
 // As many samples as a profile may ask for within a person's patience.
 constexpr int host_looks_most = 5;
-
-LookRefused refused(const std::string& sentence, int code, const CommonOptions& common) {
-  return {complain(sentence, code, common)};
-}
 
 std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
                                                 const HealthSources& sources) {
@@ -36,18 +40,17 @@ std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
 Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWanted& wanted,
                                   HealthSources& sources, HealthState& state,
                                   const CommonOptions& common) {
-  if (options.profile_alone) return lone_profile(options.profile, common);
-  if (!options.profile.empty()) return named_profile(options.profile, common);
+  if (options.profile_alone || !options.profile.empty()) {
+    return named_profile(options.profile, common, options.profile_alone);
+  }
   if (wanted.keeps_profile && find_shipped_profile(state.profile) != nullptr) {
     return named_profile(state.profile, common);
   }
-  ChosenProfile chosen = choose_profile(kind_of(sources), state.profile);
-  if (!chosen.why_none.empty()) {
-    notice(chosen.why_none + ": checks that need a profile are skipped; --profile names one",
-           common);
-  }
-  state.profile = chosen.profile.name;
-  return std::move(chosen.profile);
+  HealthProfile profile =
+      profile_by_sources(sources, state.profile,
+                         ": checks that need a profile are skipped; --profile names one", common);
+  state.profile = profile.name;
+  return profile;
 }
 
 HealthResult result_of(const NodeLook& look) {
@@ -63,19 +66,43 @@ void tell_hung(const HostHealth& host, const CommonOptions& common) {
   }
 }
 
-}  // namespace
+namespace fs = std::filesystem;
 
-HealthState remembered_state(const std::optional<std::filesystem::path>& file,
-                             const std::string& host, const CommonOptions& common) {
-  if (!file) return {};
-  auto state = load_health_state(*file);
-  if (!state) {
-    notice(state.error().message + "; starting with empty state", common);
-    return {};
-  }
-  const bool is_of_here = *state && (*state)->host == host;
-  return is_of_here ? std::move(**state) : HealthState{};
+constexpr const char* profile_file = "profile.yml";
+
+// Recording into a folder of other files would mix them with sources.
+Status make_empty(const std::string& directory) {
+  std::error_code failed;
+  fs::create_directories(directory, failed);
+  if (!failed && fs::is_empty(directory, failed) && !failed) return Done{};
+  return Error{"cannot record to " + directory + ": " +
+               (failed ? failed.message() : "it is not empty")};
 }
+
+std::string log_text(const std::vector<KernelLine>& lines) {
+  std::string text;
+  for (const KernelLine& line : lines) text += kmsg_text(line);
+  return text.empty() ? "\n" : text;  // a log without lines is a log
+}
+
+// The log and the driver's answers are readings too: each goes where a recorded root has it.
+SourceFiles files_of(HealthSources& sources) {
+  SourceFiles files = sources.all().files;
+  // It names the subscription and its users' keys.
+  if (files.all().contains(cloud_metadata)) {
+    files.add(cloud_metadata, FileReading{{}, "not recorded", true});
+  }
+  const std::string log = log_text(sources.kernel_lines());
+  if (sources.log_error().empty()) {
+    files.add(kernel_log_path, log);
+  } else {
+    files.add(kernel_log_path, FileReading{{}, sources.log_error(), false});
+  }
+  if (sources.all().gpus) files.add(recorded_nvml, write_gpu_readings(*sources.all().gpus));
+  return files;
+}
+
+}  // namespace
 
 std::string misfit_of_checks(const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = names_of_checks();
@@ -94,17 +121,19 @@ std::string misfit_of(const HealthRunOptions& options, const CommonOptions& comm
   return misused.empty() ? misfit_of_checks(options.checks) : misused;
 }
 
-std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
-                                                     const LookWanted& wanted,
-                                                     const CommonOptions& common) {
+std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
+                                         const CommonOptions& common) {
   PreparedLook prepared;
   HealthSourcesOptions reading = own_sources(options.root);
   reading.limits = wanted.limits;
   prepared.sources = std::make_unique<HealthSources>(std::move(reading));
   prepared.state_file = state_file(options, *prepared.sources);
-  HealthState state = remembered_state(prepared.state_file, prepared.sources->host(), common);
+  HealthState state = remembered_health(prepared.state_file, prepared.sources->host(), common);
   auto profile = profile_for(options, wanted, *prepared.sources, state, common);
-  if (!profile) return refused(profile.error().message, invalid_file, common);
+  if (!profile) {
+    complain(profile.error().message, common);
+    return std::nullopt;
+  }
   LookOptions look;
   look.profile = std::move(*profile);
   look.phase = wanted.phase;
@@ -127,33 +156,61 @@ void look_until_sure(NodeLook& look, int looks) {
 
 int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
                  const CommonOptions& common) {
-  if (prepared.state_file) {
-    const auto saved = save_health_state(*prepared.state_file, prepared.look->state());
-    if (!saved) notice(saved.error().message + ": state not saved", common);
-  }
+  remember(prepared.state_file, prepared.look->state(), common);
   if (options.prometheus_file.empty()) return 0;
   return write_prometheus_file(options.prometheus_file, result_of(*prepared.look), common);
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string misfit = misfit_of(options, common);
-  if (!misfit.empty()) return refused(misfit, usage_error, common).exit_code;
-  if (options.timeout) {
-    return refused("--timeout goes with NODE or --target", usage_error, common).exit_code;
-  }
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
+  if (options.timeout) return complain("--timeout goes with NODE or --target", usage_error, common);
   if (options.slurm) return run_slurm_hook(options, common);
   LookWanted wanted;
   wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
   if (options.beside_ranks) wanted.phase = Phase::periodic;
-  auto prepared = prepare_look(options, wanted, common);
-  if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
-  const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : host_looks_most);
-  const int kept = keep_results(ready, options, common);
-  const HealthResult result = result_of(*ready.look);
+  const auto ready = prepare_look(options, wanted, common);
+  if (!ready) return invalid_file;
+  look_until_sure(*ready->look, options.quick ? 1 : host_looks_most);
+  const int kept = keep_results(*ready, options, common);
+  const HealthResult result = result_of(*ready->look);
   tell_hung(result.hosts.front(), common);
   const int code = tell_health(result, options.all, common);
   return kept != 0 ? kept : code;
+}
+
+Status record_sources(HealthSources& sources, const HealthProfile& profile,
+                      const std::string& directory) {
+  sources.read(learning_request());
+  NodeMonitor monitor(profile, {.root = sources.root(), .nvml_library = {}});
+  monitor.begin(sources.boot_id(), sources.now());
+  CheckSituation situation;
+  situation.may_pause = false;
+  run_checks(monitor, sources, situation);
+  return write_files(files_of(sources), directory);
+}
+
+int record_health(const HealthRecordOptions& options, const CommonOptions& common) {
+  const auto empty = make_empty(options.directory);
+  if (!empty) return complain(empty.error().message, internal_error, common);
+  HealthSources sources(own_sources(options.root));
+  const auto profile = options.profile.empty()
+                           ? Result<HealthProfile>(profile_by_sources(sources, "", "", common))
+                           : named_profile(options.profile, common);
+  if (!profile) return complain(profile.error().message, invalid_file, common);
+  const auto written = record_sources(sources, *profile, options.directory);
+  if (!written) return complain(written.error().message, internal_error, common);
+  std::string replay = "muster health --root " + options.directory;
+  if (!profile->name.empty()) {
+    const std::string file = options.directory + "/" + profile_file;
+    const int code = write_new_file(file, write_health_profile(*profile), common);
+    if (code != 0) return code;
+    replay += " --profile " + file;
+  }
+  notice(std::to_string(sources.all().files.all().size()) + " sources are in " + options.directory +
+             ", with lines of the kernel's log; next: " + replay,
+         common);
+  return 0;
 }
 
 }  // namespace muster

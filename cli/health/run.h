@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "cli/health/host.h"
+#include "cli/health/sources.h"
 #include "cli/terminal/common_options.h"
+#include "health/model/profile.h"
 #include "scheduler/text/clock.h"
 
 namespace muster {
 
-// What several verbs of `muster health` are asked alike.
-
-// Of findings: what is shown, remembered, and written for monitors.
+// What several verbs of `muster health` are asked alike, of findings: what is shown, remembered,
+// and written for monitors.
 struct HealthKept {
   bool all = false;   // show passes as well
   std::string state;  // empty: the usual file, for this host alone
@@ -32,21 +33,21 @@ struct HealthAsked : HealthKept {
   bool profile_alone = false;           // not over the shipped one of its name
 };
 
-// Nodes are measured instead of looked at: `muster health active NODE…`.
-struct NodesMeasured {
-  std::vector<std::string> only;  // probes; none: those that the profile has a floor for
-  std::string disk;               // a directory there; empty: no disk is written
-  bool force = false;
-  std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
+// What is measured of a host or nodes.
+struct BenchmarksAsked {
+  std::vector<std::string> only;  // benchmarks; none: those that the profile has a floor for
+  std::string disk;               // a directory; empty: no disk is written
+  std::optional<std::int64_t> burn_minutes;  // of processors under full load, verified
+  bool force = false;                        // idle or not
 };
 
 struct HealthRunOptions : HealthAsked {
-  std::optional<NodesMeasured> measured;
-  std::string phase = "on-demand";  // see phase_names
-  std::vector<std::string> checks;  // patterns; none: all
-  bool quick = false;               // one look, whatever it leaves open
-  bool idle = false;                // no job runs here
-  bool beside_ranks = false;        // one does: nothing that would disturb it
+  std::optional<BenchmarksAsked> measured;  // instead of looked at
+  std::string phase = "on-demand";          // see phase_names
+  std::vector<std::string> checks;          // patterns; none: all
+  bool quick = false;                       // one look, whatever it leaves open
+  bool idle = false;                        // no job runs here
+  bool beside_ranks = false;                // one does: nothing that would disturb it
   std::string root;
   bool slurm = false;
   std::string hook = "health";
@@ -58,14 +59,10 @@ std::string misfit_of_checks(const std::vector<std::string>& patterns);
 // Empty, or what is wrong with them.
 std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common);
 
-// Of this host; what cannot be read is said, and an empty one begins. `file`: nothing: none.
-HealthState remembered_state(const std::optional<std::filesystem::path>& file,
-                             const std::string& host, const CommonOptions& common);
-
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 
 // A look that is about to be taken, with what is remembered; what went wrong on the way to it was
-// said, and has its exit code.
+// said.
 struct PreparedLook {
   std::unique_ptr<HealthSources> sources;
   std::unique_ptr<NodeLook> look;
@@ -78,17 +75,31 @@ struct LookWanted {
   bool may_pause = true;
   std::set<std::int64_t> ended_uids;
 };
-struct LookRefused {
-  int exit_code = 0;
-};
-std::variant<PreparedLook, LookRefused> prepare_look(const HealthRunOptions& options,
-                                                     const LookWanted& wanted,
-                                                     const CommonOptions& common);
+// Nothing: the profile is wrong.
+std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
+                                         const CommonOptions& common);
 
 // Looks again, a second apart, while that decides about something, at most `looks` times in all.
 void look_until_sure(NodeLook& look, int looks);
 // What is remembered and what monitors read; a failure is said. 0, or 99 for the latter.
 int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
                  const CommonOptions& common);
+
+// `muster health record`: this host's sources as files, so that what was found can be found again
+// elsewhere with `--root`. Holds what the checks read and nothing else: no environment, no keys, no
+// command lines of processes.
+
+struct HealthRecordOptions {
+  std::string directory;  // absent or empty
+  std::string profile;    // empty: by the GPUs
+  std::string root;
+};
+
+// All that any check of the profile reads, and what a profile is learned from, now. `directory` is
+// there and empty.
+Status record_sources(HealthSources& sources, const HealthProfile& profile,
+                      const std::string& directory);
+
+int record_health(const HealthRecordOptions& options, const CommonOptions& common);
 
 }  // namespace muster

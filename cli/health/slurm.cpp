@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <csignal>
@@ -59,31 +60,21 @@ std::set<std::int64_t> ended_users(bool is_idle) {
   return is_idle && is_number && uid > 0 ? std::set{uid} : std::set<std::int64_t>{};
 }
 
-std::vector<std::string> with_program(std::vector<std::string> argv, const std::string& program) {
-  argv.front() = program;
-  return argv;
-}
-
 int act(const PreparedLook& ready, const std::string& name, const HealthRunOptions& options,
         const CommonOptions& common) {
   const NodeVerdict verdict = ready.look->verdict();
   const int code = slurm_exit_code(verdict);
   const auto shown = run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit);
   const auto node = shown ? parse_slurm_node(*shown, name) : Result<SlurmNode>(shown.error());
-  if (!node) {
-    complain(node.error().message, common);
-    return not_proven;
-  }
-  const auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
+  if (!node) return complain(node.error().message, not_proven, common);
+  auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
   if (!action) {
     if (node->is_drained) notice(name + " stays drained: " + node->reason, common);
     return code;
   }
-  const auto done = run_within(with_program(*action, options.scontrol), scontrol_limit);
-  if (!done) {
-    complain(done.error().message, common);
-    return not_proven;
-  }
+  action->front() = options.scontrol;
+  const auto done = run_within(*action, scontrol_limit);
+  if (!done) return complain(done.error().message, not_proven, common);
   notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
                               : name + " resumed: its fault is resolved",
          common);
@@ -93,20 +84,18 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
 int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string name = environment("SLURMD_NODENAME");
   if (!is_slurm_node_name(name)) {
-    complain(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
-                          : "SLURMD_NODENAME: '" + name + "' is no name of one node",
-             common);
-    return usage_error;
+    return complain(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
+                                 : "SLURMD_NODENAME: '" + name + "' is no name of one node",
+                    usage_error, common);
   }
   LookWanted wanted;
   wanted.phase = Phase::periodic;
   wanted.limits = health_limits;
-  auto prepared = prepare_look(options, wanted, common);
-  if (const auto* no = std::get_if<LookRefused>(&prepared)) return no->exit_code;
-  const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
-  keep_results(ready, options, common);
-  return act(ready, name, options, common);
+  const auto ready = prepare_look(options, wanted, common);
+  if (!ready) return invalid_file;
+  look_until_sure(*ready->look, options.quick ? 1 : slurm_looks_most);
+  keep_results(*ready, options, common);
+  return act(*ready, name, options, common);
 }
 
 PrologStep next_step(const NodeLook& look, Clock::time_point began) {
@@ -127,40 +116,28 @@ void say(const PrologAnswer& answer, const CommonOptions& common) {
 int prolog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const auto began = Clock::now();
   answer_at_deadline();
-  LookWanted wanted;
-  wanted.phase = Phase::prolog;
-  wanted.limits = quick_limits;
-  wanted.keeps_profile = true;
-  wanted.may_pause = false;
-  auto prepared = prepare_look(options, wanted, common);
-  if (std::holds_alternative<LookRefused>(prepared)) return not_proven;
-  const auto& ready = std::get<PreparedLook>(prepared);
+  const auto ready = prepare_look(options, {Phase::prolog, quick_limits, true, false, {}}, common);
+  if (!ready) return not_proven;
   while (true) {
-    const PrologStep step = next_step(*ready.look, began);
+    const PrologStep step = next_step(*ready->look, began);
     if (const auto* answer = std::get_if<PrologAnswer>(&step)) {
-      keep_results(ready, options, common);
+      keep_results(*ready, options, common);
       say(*answer, common);
       return slurm_exit_code(*answer);
     }
     if (const auto* run = std::get_if<RunQuick>(&step)) std::this_thread::sleep_for(run->after);
-    ready.look->look();
+    ready->look->look();
   }
 }
 
 int epilog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   answer_at_deadline();
-  LookWanted wanted;
-  wanted.phase = Phase::epilog;
-  wanted.limits = quick_limits;
-  wanted.keeps_profile = true;
-  wanted.may_pause = false;
-  wanted.ended_uids = ended_users(options.idle);
-  auto prepared = prepare_look(options, wanted, common);
-  if (std::holds_alternative<LookRefused>(prepared)) return not_proven;
-  const auto& ready = std::get<PreparedLook>(prepared);
-  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
-  keep_results(ready, options, common);
-  const NodeVerdict verdict = ready.look->verdict();
+  const auto ready = prepare_look(
+      options, {Phase::epilog, quick_limits, true, false, ended_users(options.idle)}, common);
+  if (!ready) return not_proven;
+  look_until_sure(*ready->look, options.quick ? 1 : slurm_looks_most);
+  keep_results(*ready, options, common);
+  const NodeVerdict verdict = ready->look->verdict();
   if (verdict.is_drained()) complain(verdict.reason(), common);
   return slurm_exit_code(verdict);
 }
@@ -192,9 +169,7 @@ bool is_drain_state(std::string_view state) {
     std::string_view word = state.substr(0, end);
     state.remove_prefix(std::min(end + 1, state.size()));
     while (!word.empty() && (word.back() < 'A' || word.back() > 'Z')) word.remove_suffix(1);
-    for (const std::string_view drain : drains) {
-      if (word == drain) return true;
-    }
+    if (std::ranges::find(drains, word) != drains.end()) return true;
   }
   return false;
 }

@@ -7,6 +7,7 @@
 
 #include "health/checks/host/facts.h"
 #include "health/checks/infiniband/port.h"
+#include "health/checks/infiniband/sources.h"
 #include "health/read/files.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/os/child.h"
@@ -129,6 +130,21 @@ std::vector<KernelLine> HealthSources::kernel_lines() {
 
 CheckMoment HealthSources::now() const {
   return {wall_clock_now(), is_this_host() ? raw_time() : recorded_since_boot_};
+}
+
+SourceFiles infiniband_files(HealthSources& sources) {
+  NodeReadRequest request;
+  for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
+  return sources.read(std::move(request)).files;
+}
+
+bool is_infiniband(const SourceFiles& files, const InfinibandPort& port) {
+  return !is_virtual_function(files, port.device) &&
+         files.text(port.path("link_layer")) == "InfiniBand";
+}
+
+std::string hca_name(const InfinibandPort& port) {
+  return port.number == "1" ? port.device : port.name();
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/health/result.h"
+#include "health/checks/infiniband/port.h"
 #include "health/monitor/check_run.h"
 #include "health/read/kernel_log.h"
 #include "health/read/node_reader.h"
@@ -61,6 +62,13 @@ class HealthSources {
   std::vector<HungSource> hung_;
   NodeReadings all_;
 };
+
+// What the kernel says of this host's InfiniBand devices.
+SourceFiles infiniband_files(HealthSources& sources);
+// Whether it is of InfiniBand, and of no part of a device that a guest has.
+bool is_infiniband(const SourceFiles& files, const InfinibandPort& port);
+// "mlx5_0" of a first port, "mlx5_0:2" of another.
+std::string hca_name(const InfinibandPort& port);
 
 // Where a recorded root keeps what no file can be.
 inline constexpr const char* recorded_nvml = "/.probes/nvml";

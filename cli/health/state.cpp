@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/terminal/terminal.h"
 #include "health/model/check.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/os/fd.h"
@@ -34,21 +35,8 @@ std::string file_name(const std::string& kind, const std::string& host) {
   return name;
 }
 
-constexpr int fabric_version = 1;
-
-}  // namespace
-
-std::optional<std::filesystem::path> usual_state_file(const std::string& host,
-                                                      const std::string& kind) {
-  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
-    const Home home = Home::from_environment();
-    if (!home.root.empty()) return home.root / file_name(kind, host);
-  }
-  if (::geteuid() != 0) return std::nullopt;
-  return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
-}
-
-Result<std::optional<std::string>> read_state_file(const std::filesystem::path& path) {
+// Nothing when there is none. An Error: it is no file, too large, or somebody else's.
+Result<std::optional<std::string>> read_state(const std::filesystem::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file && errno == ENOENT) return std::optional<std::string>();
   struct stat facts {};
@@ -65,16 +53,8 @@ Result<std::optional<std::string>> read_state_file(const std::filesystem::path& 
   return std::optional(std::move(text));
 }
 
-Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
-  const auto text = read_state_file(path);
-  if (!text) return text.error();
-  if (!*text) return std::optional<HealthState>();
-  auto state = decode_health_state(**text);
-  if (!state) return Error{path.string() + ": " + state.error().message};
-  return std::optional(std::move(*state));
-}
-
-Status write_state_file(const std::filesystem::path& path, const std::string& text) {
+// Makes the directory, for its owner alone.
+Status write_state(const std::filesystem::path& path, const std::string& text) {
   constexpr mode_t owner_only = 0600;
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code failed;
@@ -85,8 +65,70 @@ Status write_state_file(const std::filesystem::path& path, const std::string& te
   return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
 }
 
+template <class State>
+Result<std::optional<State>> load(const std::filesystem::path& path) {
+  const auto text = read_state(path);
+  if (!text) return text.error();
+  if (!*text) return std::optional<State>();
+  auto state = read_versioned_json<State>(**text, version);
+  if (!state) return Error{path.string() + ": " + state.error().message};
+  return std::optional(std::move(*state));
+}
+
+template <class State>
+State remembered(const std::optional<std::filesystem::path>& path, const CommonOptions& common) {
+  if (!path) return {};
+  auto state = load<State>(*path);
+  if (!state) notice(state.error().message + "; starting with empty state", common);
+  return state && *state ? std::move(**state) : State{};
+}
+
+void write_or_say(const std::optional<std::filesystem::path>& path, const std::string& text,
+                  const CommonOptions& common) {
+  if (!path) return;
+  const auto saved = write_state(*path, text);
+  if (!saved) notice(saved.error().message + ": state not saved", common);
+}
+
+}  // namespace
+
+std::optional<std::filesystem::path> usual_state_file(const std::string& host,
+                                                      const std::string& kind) {
+  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
+    const Home home = Home::from_environment();
+    if (!home.root.empty()) return home.root / file_name(kind, host);
+  }
+  if (::geteuid() != 0) return std::nullopt;
+  return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
+}
+
+Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
+  return load<HealthState>(path);
+}
+
 Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
-  return write_state_file(path, encode_health_state(state));
+  return write_state(path, encode_health_state(state));
+}
+
+HealthState remembered_health(const std::optional<std::filesystem::path>& path,
+                              const std::string& host, const CommonOptions& common) {
+  auto state = remembered<HealthState>(path, common);
+  return state.host == host ? std::move(state) : HealthState{};
+}
+
+FabricState remembered_fabric(const std::optional<std::filesystem::path>& path,
+                              const CommonOptions& common) {
+  return remembered<FabricState>(path, common);
+}
+
+void remember(const std::optional<std::filesystem::path>& path, const HealthState& state,
+              const CommonOptions& common) {
+  write_or_say(path, encode_health_state(state), common);
+}
+
+void remember(const std::optional<std::filesystem::path>& path, const FabricState& state,
+              const CommonOptions& common) {
+  write_or_say(path, encode_fabric_state(state), common);
 }
 
 std::string encode_health_state(const HealthState& state) {
@@ -98,11 +140,11 @@ Result<HealthState> decode_health_state(std::string_view text) {
 }
 
 std::string encode_fabric_state(const FabricState& state) {
-  return versioned_json(state, fabric_version);
+  return versioned_json(state, version);
 }
 
 Result<FabricState> decode_fabric_state(std::string_view text) {
-  return read_versioned_json<FabricState>(text, fabric_version);
+  return read_versioned_json<FabricState>(text, version);
 }
 
 }  // namespace muster

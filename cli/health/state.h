@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/terminal/common_options.h"
 #include "health/fabric/counter_memory.h"
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
@@ -40,11 +41,6 @@ struct HealthState {
 std::optional<std::filesystem::path> usual_state_file(const std::string& host,
                                                       const std::string& kind = "health");
 
-// Nothing when there is none. An Error: it is no file, too large, or somebody else's.
-Result<std::optional<std::string>> read_state_file(const std::filesystem::path& path);
-// Makes the directory, for its owner alone.
-Status write_state_file(const std::filesystem::path& path, const std::string& text);
-
 // Nothing when there is none yet. An Error: it is broken, of another version, or somebody else's.
 Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path);
 Status save_health_state(const std::filesystem::path& path, const HealthState& state);
@@ -67,5 +63,16 @@ struct FabricState {
 
 std::string encode_fabric_state(const FabricState& state);
 Result<FabricState> decode_fabric_state(std::string_view text);
+
+// What cannot be read is said, and an empty state begins; what cannot be written is said. Nothing
+// as a path: nothing is remembered.
+HealthState remembered_health(const std::optional<std::filesystem::path>& path,
+                              const std::string& host, const CommonOptions& common);
+FabricState remembered_fabric(const std::optional<std::filesystem::path>& path,
+                              const CommonOptions& common);
+void remember(const std::optional<std::filesystem::path>& path, const HealthState& state,
+              const CommonOptions& common);
+void remember(const std::optional<std::filesystem::path>& path, const FabricState& state,
+              const CommonOptions& common);
 
 }  // namespace muster

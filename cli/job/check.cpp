@@ -10,7 +10,7 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "templates/cluster/target.h"
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

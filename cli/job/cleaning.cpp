@@ -18,7 +18,7 @@
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/staging/trees_file.h"
-#include "templates/cluster/retention.h"
+#include "templates/cluster/file.h"
 
 namespace muster {
 

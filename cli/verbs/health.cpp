@@ -6,7 +6,6 @@
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/health/profile.h"
-#include "cli/health/record.h"
 #include "cli/health/run.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"

@@ -7,7 +7,8 @@
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "templates/render_azure.h"
+#include "scheduler/model/exit_code.h"
+#include "templates/parse_file.h"
 
 namespace muster {
 

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "scheduler/model/names.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -26,14 +27,14 @@ std::optional<std::string> first_seen_of(const HealthFinding& finding, const Run
                                          const Streaks& streaks) {
   if (finding.status == CheckStatus::pass) return std::nullopt;
   const Streak* streak = find_streak(streaks, finding.check, finding.device, cause_code(finding));
-  if (streak && streak->fault) return run.utc_text(streak->fault->first_seen);
-  if (streak && streak->bad + streak->unknown > 0) return run.utc_text(streak->first_bad);
-  return run.utc_text(run.at);
+  if (streak && streak->fault) return utc_text(streak->fault->first_seen);
+  if (streak && streak->bad + streak->unknown > 0) return utc_text(streak->first_bad);
+  return utc_text(run.at);
 }
 
 int badness_of(MonitorCode code) {
-  constexpr std::array<int, 4> by_code{0, 1, 3, 2};
-  return by_code.at(static_cast<std::size_t>(code));
+  constexpr int by_code[] = {0, 1, 3, 2};
+  return by_code[static_cast<std::size_t>(code)];
 }
 
 std::string text_of(const ReportValue& value) {
@@ -81,7 +82,7 @@ FindingReport report_of(const HealthFinding& finding, double duration_ms, const 
                         const CheckRules& rules, const Streaks& streaks) {
   const CheckMode mode = mode_of(rules, finding.check, finding.device);
   FindingReport report;
-  report.ts = run.utc_text(run.at);
+  report.ts = utc_text(run.at);
   report.host = run.host;
   report.boot_id = run.boot_id;
   report.check = finding.check;
@@ -98,7 +99,6 @@ FindingReport report_of(const HealthFinding& finding, double duration_ms, const 
   report.mode = word(mode);
   report.finding = finding_id(finding);
   report.first_seen = first_seen_of(finding, run, streaks);
-  if (!run.job.empty()) report.job = report_value(run.job);
   report.evidence = finding.evidence;
   report.code = code_of(finding, mode);
   return report;
@@ -123,7 +123,7 @@ std::string value_text(const FindingReport& report) {
 }
 
 std::vector<std::string> finding_headings() {
-  return {"host", "check", "device", "status", "severity", "class", "value", "expected", "finding"};
+  return {"HOST", "CHECK", "DEVICE", "STATUS", "SEVERITY", "CLASS", "VALUE", "EXPECTED", "FINDING"};
 }
 
 std::vector<std::string> finding_row(const FindingReport& report) {

@@ -47,17 +47,11 @@ struct FindingReport {
   std::string mode;
   std::string finding;
   std::optional<std::string> first_seen;  // of a failure
-  std::optional<ReportValue> job;
   std::vector<std::string> evidence;
   MonitorCode code = MonitorCode::unknown;  // no field of the line
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    const auto visit_value = [&](const char* name, auto& value) {
-      visit(name, value.whole);  // absent ones leave no trace
-      visit(name, value.number);
-      visit(name, value.text);
-    };
     visit("ts", self.ts);
     visit("host", self.host);
     visit("boot_id", self.boot_id);
@@ -67,7 +61,7 @@ struct FindingReport {
     visit("status", self.status);
     visit("severity", self.severity);
     visit("class", self.fault_class);
-    visit_value("value", self.value);
+    visit("value", self.value);
     visit("expected", self.expected);
     visit("unit", self.unit);
     visit("source", self.source);
@@ -75,7 +69,6 @@ struct FindingReport {
     visit("mode", self.mode);
     visit("finding", self.finding);
     visit("first_seen", self.first_seen);
-    if (self.job) visit_value("job", *self.job);
     visit("evidence", self.evidence);
   }
 };
@@ -85,8 +78,6 @@ struct RunFacts {
   Time at;
   std::string host;
   std::string boot_id;
-  std::string job;                // empty: none
-  std::string (*utc_text)(Time);  // the program's one way to write a time
 };
 
 FindingReport report_of(const HealthFinding& finding, double duration_ms, const RunFacts& run,

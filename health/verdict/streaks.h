@@ -103,6 +103,8 @@ struct SampleWanted {
   std::string check;
   std::string device;
   friend bool operator==(const SampleWanted&, const SampleWanted&) = default;
+
+  MUSTER_FIELDS(check, device)
 };
 // What one more sample decides about: to be read again after `fast_sampling`.
 std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRules& rules);

@@ -4,11 +4,12 @@
 #include <set>
 
 #include "health/checks/check_names.h"
+#include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "templates/cluster/remediation.h"
 #include "templates/cluster/target.h"
 #include "templates/profile/shipped.h"
-#include "templates/settings/rules.h"
+#include "templates/settings/setting_table.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
@@ -32,6 +33,12 @@ std::string read_path(const Value& value) {
   return *text;
 }
 
+std::string read_absolute_path(const Value& value) {
+  std::string path = read_path(value);
+  if (path.starts_with('~')) value.error("expected an absolute path");
+  return path;
+}
+
 void read_ports(const Value& value, ComputeTarget& target) {
   const auto text = value.text();
   if (!text) return;
@@ -51,11 +58,7 @@ void read_ports(const Value& value, ComputeTarget& target) {
 
 // Refuses an option in disguise and a shell's letters: both go into the command line of ssh.
 bool is_plain_name(std::string_view name) {
-  if (name.empty() || name.size() > 253 || name.front() == '-') return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_.:@%\\$").find(c) != std::string_view::npos;
-  });
+  return name.size() <= 253 && !name.starts_with('-') && is_made_of_letters(name, "-_.:@%\\$");
 }
 
 void read_plain(const Value& value, std::string& field) {
@@ -68,7 +71,7 @@ void read_plain(const Value& value, std::string& field) {
 // Keys a node shares with its target, which gives the defaults.
 void read_access(MapReader& map, NodeAddress& node) {
   read_plain(map.take("user"), node.user);
-  if (const auto port = map.take("port").integer(1, 65535)) node.port = *port;
+  store(node.port, map.take("port").integer(1, 65535));
   const Value identity = map.take("identity_file");
   if (identity.given()) node.identity_file = read_path(identity);
 }
@@ -135,11 +138,49 @@ class NodeListReader {
   std::set<std::string> seen_;
 };
 
-void read_silence(const Value& value, Milliseconds& field) {
+constexpr int most_handshakes = 1024;  // each holds a socket and some 100 KiB
+constexpr int most_per_host = 100;     // sshd's MaxStartups drops all of them from here on
+constexpr int most_retries = 100;
+constexpr int least_radix = 2, most_radix = 256;
+
+void read_time(const Value& value, Milliseconds& field) {
   const auto duration = value.duration();
   if (!duration) return;
   if (*duration < Seconds{1}) value.error("expected 1 second or more");
   field = *duration;
+}
+
+void read_fan_out(const Value& value, TransportKind transport, ConnectSettings& connect) {
+  if (!value.present()) return;
+  if (transport != TransportKind::local) {
+    return value.error("nodes are reached over ssh, and each has a link of its own",
+                       "remove 'fan_out'");
+  }
+  MapReader map(value);
+  store(connect.fan_out_above, map.take("above").integer(0, ConnectSettings::most_nodes));
+  store(connect.fan_out_radix, map.take("radix").integer(least_radix, most_radix));
+  read_time(map.take("patience"), connect.fan_out_patience);
+  read_time(map.take("set_aside"), connect.fan_out_set_aside);
+  read_time(map.take("silence"), connect.fan_out_silence);
+  map.finish();
+}
+
+ConnectSettings read_connect(const Value& value, TransportKind transport) {
+  MapReader map(value);
+  ConnectSettings connect;
+  read_fan_out(map.take("fan_out"), transport, connect);
+  connect.refuses_unknown_hosts =
+      map.take("unknown_hosts").choice<bool>({{"record", false}, {"refuse", true}}).value_or(false);
+  store(connect.handshakes, map.take("handshakes").integer(1, most_handshakes));
+  store(connect.unauthenticated_per_host,
+        map.take("unauthenticated_per_host").integer(1, most_per_host));
+  store(connect.retries, map.take("retries").integer(0, most_retries));
+  read_time(map.take("resolve_timeout"), connect.resolve_timeout);
+  read_time(map.take("tcp_timeout"), connect.tcp_timeout);
+  read_time(map.take("login_timeout"), connect.login_timeout);
+  read_time(map.take("silence"), connect.silence);
+  map.finish();
+  return connect;
 }
 
 ComputeTarget read_target(const Value& value) {
@@ -159,16 +200,12 @@ ComputeTarget read_target(const Value& value) {
                            .value_or(TransportKind::ssh);
   read_access(map, defaults);
   NodeListReader(defaults, target.nodes).read(map.require("nodes"));
-  const Value shared = map.take("shared_root");
-  target.shared_root = read_path(shared);
-  if (target.shared_root.starts_with('~')) shared.error("expected an absolute path");
+  target.shared_root = read_absolute_path(map.take("shared_root"));
   target.remote_home = read_path(map.take("remote_home"));
-  read_silence(map.take("lease"), target.lease);
-  read_silence(map.take("unreachable"), target.unreachable);
+  read_time(map.take("lease"), target.lease);
+  read_time(map.take("unreachable"), target.unreachable);
   read_ports(map.take("ports"), target);
-  const Value notice = map.take("notice_file");
-  target.notice_file = read_path(notice);
-  if (target.notice_file.starts_with('~')) notice.error("expected an absolute path");
+  target.notice_file = read_absolute_path(map.take("notice_file"));
   target.connect = read_connect(map.take("connect"), defaults.transport);
   const Value health = map.take("health");
   if (health.present()) target.health = read_profile_value(health, names_of_checks());
@@ -184,40 +221,26 @@ void check_default(const Value& value, ClusterFile& file) {
   file.default_target = *name;
   std::vector<std::string> names;
   for (const ComputeTarget& target : known_targets(file)) names.push_back(target.name);
-  if (std::find(names.begin(), names.end(), *name) == names.end()) {
-    value.error("there is no target " + quoted_text(*name), did_you_mean(*name, names));
+  if (std::ranges::find(names, *name) != names.end()) return;
+  value.error("there is no target " + quoted_text(*name), did_you_mean(*name, names));
+}
+
+// What is in use is marked so every few hours, and a submission may take as long.
+constexpr Milliseconds shortest_keep = days(1);
+
+void read_keep(const Value& value, RetentionLimits::Keep& keep) {
+  if (!value.given()) return;
+  const auto text = value.text();
+  if (text && *text == "never") {
+    keep.reset();
+    return;
   }
-}
-
-constexpr int most_handshakes = 1024;  // each holds a socket and some 100 KiB
-constexpr int most_per_host = 100;     // sshd's MaxStartups drops all of them from here on
-constexpr int most_retries = 100;
-constexpr int least_radix = 2, most_radix = 256;
-
-void read_number(const Value& value, int lowest, int highest, int& field) {
-  if (const auto number = value.integer(lowest, highest)) field = *number;
-}
-
-void read_time(const Value& value, Milliseconds& field) {
-  const auto duration = value.duration();
-  if (!duration) return;
-  if (*duration < Seconds{1}) value.error("expected 1 second or more");
-  field = *duration;
-}
-
-void read_fan_out(const Value& value, TransportKind transport, ConnectSettings& connect) {
-  if (!value.present()) return;
-  if (transport != TransportKind::local) {
-    return value.error("nodes are reached over ssh, and each has a link of its own",
-                       "remove 'fan_out'");
+  const auto duration = text ? parse_duration(*text) : std::nullopt;
+  if (!duration || *duration < shortest_keep) {
+    value.error("expected a duration of at least 1d such as 90d, or never");
+    return;
   }
-  MapReader map(value);
-  read_number(map.take("above"), 0, ConnectSettings::most_nodes, connect.fan_out_above);
-  read_number(map.take("radix"), least_radix, most_radix, connect.fan_out_radix);
-  read_time(map.take("patience"), connect.fan_out_patience);
-  read_time(map.take("set_aside"), connect.fan_out_set_aside);
-  read_time(map.take("silence"), connect.fan_out_silence);
-  map.finish();
+  keep = *duration;
 }
 
 }  // namespace
@@ -256,22 +279,20 @@ std::vector<ComputeTarget> known_targets(const ClusterFile& file) {
   return out;
 }
 
-ConnectSettings read_connect(const Value& value, TransportKind transport) {
-  MapReader map(value);
-  ConnectSettings connect;
-  read_fan_out(map.take("fan_out"), transport, connect);
-  connect.refuses_unknown_hosts =
-      map.take("unknown_hosts").choice<bool>({{"record", false}, {"refuse", true}}).value_or(false);
-  read_number(map.take("handshakes"), 1, most_handshakes, connect.handshakes);
-  read_number(map.take("unauthenticated_per_host"), 1, most_per_host,
-              connect.unauthenticated_per_host);
-  read_number(map.take("retries"), 0, most_retries, connect.retries);
-  read_time(map.take("resolve_timeout"), connect.resolve_timeout);
-  read_time(map.take("tcp_timeout"), connect.tcp_timeout);
-  read_time(map.take("login_timeout"), connect.login_timeout);
-  read_time(map.take("silence"), connect.silence);
-  map.finish();
-  return connect;
+RetentionFile read_retention_file(const std::string& path, std::string_view text) {
+  RetentionFile file;
+  FindingList findings;
+  if (const auto tree = parse_with_sets(path, text, {}, findings)) {
+    MapReader map(Value(*tree, "", findings));
+    read_keep(map.take("journal"), file.keep.journal);
+    read_keep(map.take("job_folders"), file.keep.job_folders);
+    read_keep(map.take("blobs"), file.keep.blobs);
+    read_keep(map.take("binaries"), file.keep.binaries);
+    read_keep(map.take("run_folders"), file.keep.run_folders);
+    map.finish();
+  }
+  file.findings = findings.take_sorted();
+  return file;
 }
 
 }  // namespace muster

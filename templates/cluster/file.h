@@ -1,4 +1,5 @@
-// Cluster files: the compute targets of a site. Same rules and findings as job files.
+// Files of a site: its cluster file, with the compute targets, and how long muster keeps what it
+// made. Same rules and findings as job files.
 //
 //   default: lab                      # target of jobs that name none
 //   compute:
@@ -17,9 +18,24 @@
 //       ports: 20000-29999            # for MASTER_PORT
 //       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
 //       remedies: {}                  # commands that reset or reboot a node: remediation.h
-//       connect: {}                   # limits on reaching the nodes, as file.h has them
+//       connect:                      # limits on reaching the nodes: ConnectSettings has the
+//                                     # defaults and their reasons
+//         handshakes: 64                  # logins at once
+//         unauthenticated_per_host: 8
+//         retries: 6                      # of a connection that sshd dropped
+//         resolve_timeout: 30s
+//         tcp_timeout: 10s
+//         login_timeout: 45s
+//         silence: 15s                    # unanswered for so long, a connection counts as lost
+//         unknown_hosts: record           # or refuse
+//         fan_out:                        # `transport: local` only; with more than `above`: a tree
+//           above: 1000000
+//           radix: 16
+//           patience: 5s                  # nobody waits longer for a parent
+//           set_aside: 10m                # for so long, who could not reach a node gets no more
+//           silence: 8s                   # unanswered for so long, a parent counts as lost
 //   policy:                           # of all jobs that are submitted with this file
-//     rules: []                       # after the job's own, as templates/settings/rules.h has them
+//     rules: []                       # after the job's own: settings/setting_table.h
 #pragma once
 
 #include <string>
@@ -28,12 +44,12 @@
 
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/model/retention.h"
+#include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
-
-class Value;
 
 struct ClusterFile {
   std::vector<ComputeTarget> targets;  // in file order
@@ -51,25 +67,16 @@ ClusterFile read_cluster(const Value& root);
 // The built-in targets, then those of the file.
 std::vector<ComputeTarget> known_targets(const ClusterFile& file);
 
-// The key `connect` of a compute target: limits on reaching its nodes. ConnectSettings has the
-// defaults and their reasons. Pure.
+// The user's retention.yml: how long muster keeps what it made. Durations, or `never` for what is
+// not to be removed:
 //
-//   connect:
-//     handshakes: 64                  # logins at once
-//     unauthenticated_per_host: 8
-//     retries: 6                      # of a connection that sshd dropped
-//     resolve_timeout: 30s
-//     tcp_timeout: 10s
-//     login_timeout: 45s
-//     silence: 15s                    # unanswered for so long, a connection counts as lost
-//     unknown_hosts: record           # or refuse
-//     fan_out:                        # `transport: local` only; with more than `above`: a tree
-//       above: 1000000
-//       radix: 16
-//       patience: 5s                  # nobody waits longer for a parent
-//       set_aside: 10m                # for so long, who could not reach a node gets no more
-//       silence: 8s                   # unanswered for so long, a parent counts as lost
+//   journal: 90d   job_folders: never   blobs: 3d   binaries: 3d   run_folders: 30d
 
-ConnectSettings read_connect(const Value& value, TransportKind transport);
+struct RetentionFile {
+  RetentionLimits keep = usual_retention;
+  std::vector<Finding> findings;
+};
+
+RetentionFile read_retention_file(const std::string& path, std::string_view text);
 
 }  // namespace muster

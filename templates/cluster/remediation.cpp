@@ -1,32 +1,26 @@
 #include "templates/cluster/remediation.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "scheduler/model/remediation.h"
-#include "templates/yaml/command_words.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
+
 namespace {
 
 constexpr std::size_t most_words = 100;
 constexpr std::size_t longest_word = 4096;
 
 std::vector<std::string> words_of(const Value& value) {
-  std::vector<std::string> words;
-  if (value.is_list()) {
-    for (const Value& item : value.list()) {
-      if (const auto word = item.text()) words.push_back(*word);
-    }
-    return words;
-  }
+  if (value.is_list()) return value.texts();
   const auto line = value.text();
-  if (!line) return words;
+  if (!line) return {};
   auto split = command_words(*line);
-  if (!split) {
-    value.error(split.error().message);
-    return words;
-  }
-  return std::move(*split);
+  if (split) return std::move(*split);
+  value.error(split.error().message);
+  return {};
 }
 
 void check_word(const Value& value, const std::string& word, bool is_program) {
@@ -59,6 +53,75 @@ std::vector<std::string> read_command(const Value& value) {
   return words;
 }
 
+bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\n';
+}
+
+// Outside quotes; braces are placeholders.
+bool is_of_shell(char c) {
+  return std::string_view("|&;<>()$`*?[]#~!").find(c) != std::string_view::npos;
+}
+
+class Splitter {
+ public:
+  explicit Splitter(std::string_view line) : line_(line) {}
+
+  Result<std::vector<std::string>> split() {
+    while (at_ < line_.size() && error_.empty()) step(line_[at_++]);
+    if (quote_ && error_.empty()) error_ = std::string("the quote ") + *quote_ + " is not closed";
+    if (!error_.empty()) return Error{error_};
+    end_word();
+    return words_;
+  }
+
+ private:
+  void step(char c) {
+    if (c == '\\' && quote_ != '\'') {
+      if (at_ < line_.size()) return add(line_[at_++]);
+      error_ = "nothing follows the last \\";
+      return;
+    }
+    if (quote_) {
+      if (c == *quote_) return quote_.reset();
+      // Inside double quotes a shell still puts values in.
+      if (*quote_ == '"' && (c == '$' || c == '`')) return refuse(c);
+      return add(c);
+    }
+    if (is_space(c)) return end_word();
+    if (c == '\'' || c == '"') {
+      quote_ = c;
+      is_word_ = true;
+      return;
+    }
+    if (is_of_shell(c)) return refuse(c);
+    add(c);
+  }
+
+  void refuse(char c) {
+    error_ = std::string("no shell reads this: ") + c +
+             " would be an argument; quote it, or put the command into a script";
+  }
+
+  void add(char c) {
+    word_ += c;
+    is_word_ = true;
+  }
+
+  void end_word() {
+    if (is_word_) words_.push_back(word_);
+    word_.clear();
+    is_word_ = false;
+  }
+
+  std::string_view line_;
+  std::size_t at_ = 0;
+  std::optional<char> quote_;
+  bool is_word_ = false;
+  std::string word_;
+  std::string error_;
+  std::vector<std::string> words_;
+};
+
 }  // namespace
 
 RemedyCommands read_remedies(const Value& value) {
@@ -70,16 +133,20 @@ RemedyCommands read_remedies(const Value& value) {
   commands.reboot_from_here = read_command(map.take("reboot_from_here"));
   map.finish();
   const auto needs_gpu = [](const std::string& word) {
-    return word.find("{gpu}") != std::string::npos || word.find("{device}") != std::string::npos;
+    return mentions(word, "{gpu}") || mentions(word, "{device}");
   };
   for (const auto* reboot : {&commands.reboot, &commands.reboot_from_here}) {
-    if (std::any_of(reboot->begin(), reboot->end(), needs_gpu)) {
+    if (std::ranges::any_of(*reboot, needs_gpu)) {
       value.warning(
           "a reboot is of a node: faults of no GPU or device will not be answered with "
           "this command");
     }
   }
   return commands;
+}
+
+Result<std::vector<std::string>> command_words(std::string_view line) {
+  return Splitter(line).split();
 }
 
 }  // namespace muster

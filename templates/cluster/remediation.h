@@ -13,11 +13,22 @@
 // In arguments: {node} {gpu} {device} {serial} {finding}, as scheduler/model/remediation.h says.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "scheduler/model/compute.h"
+#include "scheduler/model/result.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
 
 RemedyCommands read_remedies(const Value& value);
+
+// One line split into the words of a command, as a shell would that knows quotes and backslashes
+// and nothing else. What a shell would act on is an error, not a word. Pure.
+
+// "a 'b c' \"d\"" is a, `b c` and d.
+Result<std::vector<std::string>> command_words(std::string_view line);
 
 }  // namespace muster

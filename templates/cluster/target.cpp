@@ -4,25 +4,16 @@
 #include <set>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
-
-const ComputeTarget* find_target(const std::vector<ComputeTarget>& known, const std::string& name) {
-  for (const ComputeTarget& target : known) {
-    if (target.name == name) return &target;
-  }
-  return nullptr;
-}
 
 std::string unknown_suggestion(const std::vector<ComputeTarget>& known, const std::string& name) {
   std::vector<std::string> names;
   for (const ComputeTarget& target : known) names.push_back(target.name);
   const std::string meant = did_you_mean(name, names);
-  if (!meant.empty()) return meant;
-  std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
-  return "known are " + all;
+  return meant.empty() ? "known are " + joined(names) : meant;
 }
 
 // The first unknown name is enough: the list is mostly one range.
@@ -33,14 +24,13 @@ void check_placement(const JobFile& job, const ComputeTarget& target, const char
     nodes.insert(node.id.value);
     nodes.insert(node.host);
   }
-  const auto unknown = std::find_if(names.begin(), names.end(),
-                                    [&](const std::string& name) { return !nodes.count(name); });
+  const auto unknown =
+      std::ranges::find_if(names, [&](const std::string& name) { return !nodes.contains(name); });
   if (unknown == names.end()) return;
-  out.push_back(finding_about(
-      job, Severity::unresolved, key,
-      std::string(key) + ": the target " + quoted_text(target.name) + " has no node " +
-          quoted_text(*unknown),
-      did_you_mean(*unknown, {nodes.begin(), nodes.end()})));
+  out.push_back(finding_about(job, Severity::unresolved, key,
+                              std::string(key) + ": the target " + quoted_text(target.name) +
+                                  " has no node " + quoted_text(*unknown),
+                              did_you_mean(*unknown, {nodes.begin(), nodes.end()})));
 }
 
 // A job that takes fewer nodes than it would like is held to what it needs.
@@ -80,11 +70,11 @@ void check_spares(const JobFile& job, const ComputeTarget& target, std::vector<F
 
 // Programs that start the other processes of a node themselves.
 bool starts_its_own_processes(const std::string& command) {
-  for (const char* launcher : {"torchrun", "deepspeed", "accelerate", "horovodrun",
-                               "torch.distributed.", "mpirun", "mpiexec"}) {
-    if (command.find(launcher) != std::string::npos) return true;
-  }
-  return false;
+  constexpr const char* launchers[] = {"torchrun",   "deepspeed",          "accelerate",
+                                       "horovodrun", "torch.distributed.", "mpirun",
+                                       "mpiexec"};
+  return std::ranges::any_of(launchers,
+                             [&](const char* launcher) { return mentions(command, launcher); });
 }
 
 }  // namespace
@@ -92,9 +82,7 @@ bool starts_its_own_processes(const std::string& command) {
 ComputeTarget local_target() {
   ComputeTarget target;
   target.name = "local";
-  NodeAddress node;
-  node.id = NodeId{"local"};
-  target.nodes.push_back(node);
+  target.nodes.emplace_back().id = NodeId{"local"};
   return target;
 }
 
@@ -102,9 +90,7 @@ ComputeTarget local_cluster_target() {
   ComputeTarget target;
   target.name = "local-cluster";
   for (int i = 0; i < local_cluster_nodes; ++i) {
-    NodeAddress node;
-    node.id = NodeId{"local-" + std::to_string(i)};
-    target.nodes.push_back(node);
+    target.nodes.emplace_back().id = NodeId{"local-" + std::to_string(i)};
   }
   return target;
 }
@@ -114,8 +100,8 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
   ResolvedTarget out;
   const std::string fallback = default_target.empty() ? "local" : default_target;
   const std::string& name = job.spec.compute.empty() ? fallback : job.spec.compute;
-  const ComputeTarget* target = find_target(known, name);
-  if (!target) {
+  const auto target = std::ranges::find(known, name, &ComputeTarget::name);
+  if (target == known.end()) {
     out.findings.push_back(finding_about(job, Severity::unresolved, "compute",
                                          "compute: there is no target " + quoted_text(name),
                                          unknown_suggestion(known, name)));
@@ -127,16 +113,15 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
   check_placement(job, *target, "muster.placement.exclude", job.spec.muster.exclude_nodes,
                   out.findings);
   check_spares(job, *target, out.findings);
-  if (!has_errors(out.findings) && !has_unresolved(out.findings)) out.target = target;
+  if (!has_errors(out.findings) && !has_unresolved(out.findings)) out.target = &*target;
   return out;
 }
 
 std::vector<Finding> check_gpu_use(const JobFile& job, int gpus_per_node) {
   const Distribution& distribution = job.spec.distribution;
   const int gpus = std::min(gpus_per_node, job.spec.muster.nodes_gpus.value_or(gpus_per_node));
-  const bool counted = distribution.type == DistributionType::none ||
-                       distribution.type == DistributionType::pytorch ||
-                       distribution.type == DistributionType::mpi;
+  const bool counted = distribution.type != DistributionType::tensorflow &&
+                       distribution.type != DistributionType::ray;
   if (gpus <= 0 || !counted || distribution.process_per_gpu) return {};
   const int processes = distribution.processes_per_node;
   const std::string counts =

@@ -14,10 +14,7 @@ bool is_git_url(std::string_view text) {
 }
 
 void read_code_text(const Value& value, const std::string& text, Reading& reading, JobSpec& spec) {
-  if (is_placeholder(text)) {
-    value.unresolved(quoted_text(text) + ": replace the placeholder by a directory");
-    return;
-  }
+  if (value.is_to_be_replaced(text, "a directory")) return;
   if (is_git_url(text)) {
     spec.git_url = text;
     return;
@@ -41,12 +38,7 @@ void read_code_text(const Value& value, const std::string& text, Reading& readin
 }
 
 bool is_variable_name(std::string_view name) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  if (name.empty() || !letter(name.front())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  return is_made_of_letters(name, "_") && (name.front() < '0' || name.front() > '9');
 }
 
 // Variables that muster sets on every rank, or for one type of distribution.
@@ -71,10 +63,8 @@ bool is_rank_variable(std::string_view name) {
                                                "MUSTER_HEARTBEAT",
                                                "MUSTER_METRICS",
                                                "MUSTER_LEASE"};
-  for (const char* prefix : {"AZ_BATCH_", "AZ_BATCHAI_", "OMPI_COMM_WORLD_"}) {
-    if (name.starts_with(prefix)) return true;
-  }
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return name.starts_with("AZ_BATCH_") || name.starts_with("AZ_BATCHAI_") ||
+         name.starts_with("OMPI_COMM_WORLD_") || std::ranges::find(names, name) != std::end(names);
 }
 
 bool looks_like_text(const YamlNode& node) {
@@ -93,13 +83,7 @@ void read_service_type(const Value& type, ServiceSpec& service) {
   const bool old = word == "tensorboard" || type.node().text == "VS_code";
   if (word == "tensorboard") word = "tensor_board";
   if (old) type.note("deprecated; write '" + word + "'");
-  const bool known =
-      std::find(service_types.begin(), service_types.end(), word) != service_types.end();
-  if (known) {
-    service.type = word;
-  } else if (const auto checked = type.word(service_types)) {
-    service.type = *checked;
-  }
+  store(service.type, word == "tensor_board" ? std::optional(word) : type.word(service_types));
 }
 
 void read_service_properties(const Value& value, ServiceSpec& service) {
@@ -127,7 +111,7 @@ ServiceSpec read_service(const Value& value) {
   if (!service.nodes.empty() && folded(service.nodes) != "all" && (!index || *index < 0)) {
     nodes.error("expected 'all' or the number of a node, got " + quoted_text(service.nodes));
   }
-  if (const auto directory = map.take("log_dir").text()) service.log_dir = *directory;
+  store(service.log_dir, map.take("log_dir").text());
   const Value keys = map.take("ssh_public_keys");
   keys.text();
   if (keys.given()) keys.note("ignored; accounts on the nodes are the site's");

@@ -4,6 +4,7 @@
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 namespace {
@@ -11,25 +12,12 @@ namespace {
 // Where the expression stands inside a command of several lines, as far as the file says it
 // plainly.
 Place place_inside(const Value& value, const std::string& raw) {
-  Place place = value.node().place;
+  const Place& place = value.node().place;
   if (!place.source || place.line == 0) return place;
   const std::string& text = place.source->text;
-  std::size_t line_start = 0;
-  int line = 1;
-  while (line < place.line && line_start != std::string::npos) {
-    line_start = text.find('\n', line_start);
-    if (line_start != std::string::npos) ++line_start;
-    ++line;
-  }
-  const std::size_t at = line_start == std::string::npos ? line_start : text.find(raw, line_start);
-  if (at == std::string::npos) return place;
-  for (std::size_t i = line_start; i < at; ++i) {
-    if (text[i] != '\n') continue;
-    ++place.line;
-    line_start = i + 1;
-  }
-  place.column = static_cast<int>(at - line_start) + 1;
-  return place;
+  const char* line = line_of(text, place.line).data();
+  const std::size_t at = line == nullptr ? text.npos : text.find(raw, line - text.data());
+  return at == text.npos ? place : place_of(place.source, at);
 }
 
 class CommandExpander {

@@ -88,18 +88,8 @@ void check_processes(const Value& distribution, const Value& command, const JobS
 }
 
 bool is_job_name(std::string_view name) {
-  const auto alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  if (name.empty() || name.size() > 255 || !alphanumeric(name.front())) return false;
-  for (const char letter : name) {
-    if (!alphanumeric(letter) && letter != '_' && letter != '-') return false;
-  }
-  return true;
-}
-
-void store(std::string& field, const Value& value) {
-  if (const auto text = value.text()) field = *text;
+  return name.size() <= 255 && is_made_of_letters(name, "_-") && name.front() != '_' &&
+         name.front() != '-';
 }
 
 }  // namespace
@@ -144,9 +134,7 @@ void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
 void check_name(const Value& value) {
   if (!value.is_scalar()) return;
   const std::string& name = value.node().text;
-  if (is_placeholder(name)) {
-    value.unresolved(quoted_text(name) + ": replace the placeholder by a name");
-  } else if (!is_job_name(name)) {
+  if (!value.is_to_be_replaced(name, "a name") && !is_job_name(name)) {
     value.error(
         "expected letters, digits, '_' and '-', beginning with a letter or digit, at most "
         "255, got " +
@@ -156,11 +144,11 @@ void check_name(const Value& value) {
 
 void read_base_keys(MapReader& job, JobSpec& spec) {
   const Value name = job.take("name");
-  store(spec.name, name);
+  store(spec.name, name.text());
   check_name(name);
-  store(spec.display_name, job.take("display_name"));
-  store(spec.description, job.take("description"));
-  store(spec.experiment_name, job.take("experiment_name"));
+  store(spec.display_name, job.take("display_name").text());
+  store(spec.description, job.take("description").text());
+  store(spec.experiment_name, job.take("experiment_name").text());
   if (const auto parent = job.take("parent_job_name").text()) {
     spec.recorded["parent_job_name"] = *parent;
   }

@@ -11,12 +11,8 @@ namespace muster {
 namespace {
 
 bool is_data_name(std::string_view name) {
-  const auto word = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  if (name.empty() || name.size() > 255 || !word(name.front())) return false;
-  return std::all_of(name.begin(), name.end(),
-                     [&](char c) { return word(c) || c == '.' || c == '-'; });
+  return name.size() <= 255 && is_made_of_letters(name, "_.-") && name.front() != '.' &&
+         name.front() != '-';
 }
 
 void check_data_name(const Value& value) {
@@ -132,10 +128,7 @@ void check_local(const Value& path, const Value& type, const std::string& text, 
 
 // Stores kind and path; relative local paths become absolute. False after a finding.
 bool read_path(const Value& path, const std::string& text, PathKind& kind, std::string& out) {
-  if (is_placeholder(text)) {
-    path.unresolved(quoted_text(text) + ": replace the placeholder by a path");
-    return false;
-  }
+  if (path.is_to_be_replaced(text, "a path")) return false;
   const auto form = path_form(text);
   if (!form || text.empty()) {
     path.error("expected a path, a URL or azureml:<name>:<version>, got " + quoted_text(text));
@@ -185,7 +178,7 @@ void read_input_mode(const Value& mode, InputSpec& input) {
 InputSpec read_data(const Value& value, MapReader& map, const Value& type, DataContext context,
                     Reading& reading) {
   InputSpec input;
-  if (const auto known = data_type(type)) input.type = *known;
+  store(input.type, data_type(type));
   const Value given_path = map.take("path");
   const Value older = old_path(map, input);
   const Value path = given_path.given() ? given_path : older;
@@ -218,9 +211,7 @@ InputSpec read_input(const Value& value, DataContext context, Reading& reading) 
     input.is_literal = true;
     input.literal = literal_text(value.node(), false);
     note_other_reading(value);
-    if (is_placeholder(input.literal)) {
-      value.unresolved(quoted_text(input.literal) + ": replace the placeholder by a value");
-    }
+    value.is_to_be_replaced(input.literal, "a value");
     return input;
   }
   MapReader map(value);
@@ -251,11 +242,10 @@ OutputSpec read_output(const Value& value, const JobSpec& spec) {
     output.type = *known;
     if (is_literal_type(type)) type.error("an output is a file or a folder, not a literal");
   }
-  const auto mode = map.take("mode").choice<OutputMode>({{"rw_mount", OutputMode::rw_mount},
-                                                         {"upload", OutputMode::upload},
-                                                         {"direct", OutputMode::direct},
-                                                         {"mount", OutputMode::rw_mount}});
-  if (mode) output.mode = *mode;
+  store(output.mode, map.take("mode").choice<OutputMode>({{"rw_mount", OutputMode::rw_mount},
+                                                          {"upload", OutputMode::upload},
+                                                          {"direct", OutputMode::direct},
+                                                          {"mount", OutputMode::rw_mount}}));
   const Value path = map.take("path");
   if (const auto text = path.text()) {
     const std::string expanded = expanded_output_path(path, *text, value.key(), spec);

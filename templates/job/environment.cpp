@@ -10,10 +10,7 @@ namespace {
 std::string existing_path(const Value& value, Reading& reading, OnDisk wanted) {
   const auto text = value.text();
   if (!text) return "";
-  if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
-    return "";
-  }
+  if (value.is_to_be_replaced(*text, "a path")) return "";
   const auto form = path_form(*text);
   if (!form || form->kind != PathKind::local) return *text;
   const std::string path = Reading::local_path(value, form->path);
@@ -42,9 +39,7 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   const Value image = map.take("image");
   if (const auto text = image.text()) {
     spec.image = *text;
-    if (is_placeholder(*text)) {
-      image.unresolved(quoted_text(*text) + ": replace the placeholder by an image");
-    }
+    image.is_to_be_replaced(*text, "an image");
   }
   const Value conda = map.take("conda_file");
   spec.conda_file =
@@ -66,10 +61,7 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
 
 void read_reference(const Value& value, const std::string& text, Reading& reading,
                     EnvironmentSpec& spec) {
-  if (is_placeholder(text)) {
-    value.unresolved(quoted_text(text) + ": replace the placeholder by an environment");
-    return;
-  }
+  if (value.is_to_be_replaced(text, "an environment")) return;
   if (text.starts_with("file:")) {
     const auto file = reading.load(value, text.substr(5));
     if (file && !file->is_map()) value.error(quoted_text(text) + " does not hold an environment");

@@ -1,16 +1,8 @@
 #include "templates/job/expression.h"
 
+#include "scheduler/text/text.h"
+
 namespace muster {
-namespace {
-
-std::string without_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t\n");
-  if (first == std::string_view::npos) return "";
-  return std::string(text.substr(first, text.find_last_not_of(" \t\n") - first + 1));
-}
-
-}  // namespace
-
 Expressions find_expressions(std::string_view text) {
   Expressions out;
   std::size_t at = 0;
@@ -20,7 +12,7 @@ Expressions find_expressions(std::string_view text) {
       out.unclosed = true;
       return out;
     }
-    out.found.push_back({at, close + 2, without_blanks(text.substr(at + 3, close - at - 3))});
+    out.found.push_back({at, close + 2, std::string(trimmed(text.substr(at + 3, close - at - 3)))});
     at = close + 2;
   }
   return out;

@@ -1,6 +1,11 @@
 #include "templates/job/job_file.h"
 
+#include <algorithm>
+
+#include "scheduler/model/names.h"
+#include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
+#include "templates/yaml/path_form.h"
 
 namespace muster {
 
@@ -12,6 +17,174 @@ void fill_replaced(std::string& text, std::string_view placeholder, const std::s
     text.replace(at, placeholder.size(), name);
     at += name.size();
   }
+}
+
+// The built-in environment: the host's own.
+constexpr const char* host_environment = "azureml:host";
+
+class Refusals {
+ public:
+  explicit Refusals(const JobFile& job) : job_(job) {}
+
+  void refuse(const std::string& key, const std::string& message) {
+    out_.push_back(finding_about(job_, Severity::unresolved, key, message));
+  }
+  void warn(const std::string& key, const std::string& message) {
+    out_.push_back(finding_about(job_, Severity::warning, key, message));
+  }
+  std::vector<Finding> sorted() {
+    sort_findings(out_);
+    return std::move(out_);
+  }
+
+ private:
+  const JobFile& job_;
+  std::vector<Finding> out_;
+};
+
+// Of a path that is not local.
+std::string what_is(PathKind kind) {
+  constexpr const char* words[] = {"",
+                                   "",
+                                   "data behind a URL is",
+                                   "datastores are",
+                                   "data assets are",
+                                   "outputs of other jobs are",
+                                   "registries are"};
+  return words[static_cast<std::size_t>(kind)];
+}
+
+bool is_remote(PathKind kind) {
+  return !what_is(kind).empty();
+}
+
+void check_environment(const EnvironmentSpec& environment, Refusals& out) {
+  const std::string cure = "remove it or use 'environment: azureml:host'";
+  if (!environment.image.empty()) {
+    out.refuse("environment.image", "container images are not run yet: environment.image " +
+                                        quoted_text(environment.image) + "; " + cure);
+  }
+  if (!environment.build_path.empty()) {
+    out.refuse("environment.build", "images are not built yet: environment.build " +
+                                        quoted_text(environment.build_path) + "; " + cure);
+  }
+  if (!environment.conda_file.empty()) {
+    out.refuse("environment.conda_file",
+               "conda environments are not built yet: environment.conda_file; " + cure);
+  }
+  const std::string& reference = environment.reference;
+  if (!reference.empty() && reference != host_environment) {
+    out.warn("environment", "the environment " + quoted_text(reference) +
+                                " is not used: the ranks run in the host's own; 'azureml:host' "
+                                "says so");
+  }
+}
+
+void check_data(const JobSpec& spec, Refusals& out) {
+  for (const auto& [name, input] : spec.inputs) {
+    const bool used_as_text = input.mode == InputMode::direct;
+    if (!is_remote(input.path_kind) || used_as_text) continue;
+    out.refuse("inputs." + name, what_is(input.path_kind) + " not read yet: inputs." + name + " " +
+                                     quoted_text(input.path) +
+                                     "; use a local path, or 'mode: direct' to pass the text");
+  }
+  for (const auto& [name, output] : spec.outputs) {
+    if (is_remote(output.path_kind) && output.mode != OutputMode::direct) {
+      out.refuse("outputs." + name, what_is(output.path_kind) + " not written yet: outputs." +
+                                        name + " " + quoted_text(output.path) +
+                                        "; leave 'path' out");
+    }
+    if (!output.asset_name.empty()) {
+      out.refuse("outputs." + name + ".name",
+                 "outputs are not registered as data assets yet: outputs." + name);
+    }
+  }
+}
+
+void check_code(const JobSpec& spec, Refusals& out) {
+  if (!spec.git_url.empty()) {
+    out.refuse("code", "code is not cloned from git yet: " + quoted_text(spec.git_url) +
+                           "; clone it and name the directory");
+  }
+  if (spec.code.starts_with("azureml:")) {
+    out.refuse("code",
+               "code assets are not read yet: " + quoted_text(spec.code) + "; name a directory");
+  }
+}
+
+// Ranks that come and go need a rendezvous of their own: the program's, by MUSTER_MEMBERS.
+void check_elastic(const JobSpec& spec, Refusals& out) {
+  const int least = spec.muster.nodes_min;
+  const int most = spec.muster.nodes_max;
+  const DistributionType type = spec.distribution.type;
+  if (least >= most || type == DistributionType::pytorch) return;
+  const std::string what = type == DistributionType::none
+                               ? "a job without 'distribution'"
+                               : "'distribution.type: " + std::string(word(type)) + "'";
+  out.refuse(least < spec.instance_count ? "muster.nodes.min" : "muster.nodes.max",
+             what + " runs on a fixed number of nodes, got " + std::to_string(least) + " to " +
+                 std::to_string(most) +
+                 "; write 'distribution: {type: pytorch}', or leave muster.nodes.min, "
+                 "muster.nodes.max and resources.max_instance_count out");
+}
+
+void check_shape(const JobSpec& spec, Refusals& out) {
+  if (spec.distribution.type == DistributionType::ray) {
+    out.refuse("distribution", "ray clusters are not started yet");
+  }
+  for (const auto& [name, service] : spec.services) {
+    out.refuse("services." + name, "services are not started yet: services." + name);
+  }
+  check_elastic(spec, out);
+  if (!spec.muster.labels.empty()) {
+    out.refuse("muster.placement.labels",
+               "nodes have no labels yet; name hosts in muster.placement.include");
+  }
+  const std::string& checkpoint = spec.muster.checkpoint_path;
+  if (const auto form = path_form(checkpoint); form && is_remote(form->kind)) {
+    out.refuse("muster.checkpoint.path", what_is(form->kind) +
+                                             " not written yet: muster.checkpoint.path; name a "
+                                             "directory that all nodes see");
+  }
+}
+
+void check_ignored(const JobSpec& spec, Refusals& out) {
+  for (const auto& [path, text] : spec.muster.other) {
+    if (path == "health.run" || path == "health.failure") continue;
+    out.warn("muster." + path, "muster." + path + " is not implemented");
+  }
+  if (!spec.instance_types.empty()) {
+    out.warn("resources.instance_type",
+             "resources.instance_type is not compared with the target's machines yet");
+  }
+  if (!spec.docker_args.empty()) {
+    out.warn("resources.docker_args", "resources.docker_args is not used without a container");
+  }
+}
+
+const char* file_reason(FileKind kind) {
+  switch (kind) {
+    case FileKind::sweep:
+      return "sweep jobs are checked but not run yet";
+    case FileKind::pipeline:
+      return "pipeline jobs are checked but not run yet";
+    case FileKind::command_component:
+    case FileKind::pipeline_component:
+      return "a component is not a job; a pipeline uses it";
+    case FileKind::compute:
+    case FileKind::environment:
+    case FileKind::datastore:
+    case FileKind::data_asset:
+      return "the file describes a resource, not a job";
+    case FileKind::cluster:
+      return "the file describes a cluster, not a job; name it with --cluster";
+    case FileKind::unsupported:  // said where the type was read
+    case FileKind::unreadable:
+    case FileKind::empty:
+    case FileKind::command:
+      break;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -39,6 +212,21 @@ Finding finding_about(const JobFile& job, Severity severity, const std::string& 
     place = found->place;
   }
   return finding_at(severity, place, key, message, suggestion);
+}
+
+std::vector<Finding> cannot_run_yet(const JobFile& job) {
+  Refusals out(job);
+  if (const char* reason = file_reason(job.kind)) {
+    out.refuse("", reason);
+    return out.sorted();
+  }
+  if (job.kind != FileKind::command) return {};
+  check_environment(job.spec.environment, out);
+  check_data(job.spec, out);
+  check_code(job.spec, out);
+  check_shape(job.spec, out);
+  check_ignored(job.spec, out);
+  return out.sorted();
 }
 
 }  // namespace muster

@@ -13,8 +13,8 @@ namespace muster {
 
 struct JobFile {
   FileKind kind = FileKind::unreadable;
-  JobSpec spec;                      // meaningful for FileKind::command without errors
-  std::vector<Finding> findings;     // in line order
+  JobSpec spec;                          // meaningful for FileKind::command without errors
+  std::vector<Finding> findings;         // in line order
   std::shared_ptr<const YamlNode> tree;  // after `--set`; null when the text could not be parsed
 };
 
@@ -25,5 +25,12 @@ void give_name(JobSpec& spec, const std::string& name);
 // map above. For checks that need more than the file, such as the compute targets.
 Finding finding_about(const JobFile& job, Severity severity, const std::string& key,
                       const std::string& message, const std::string& suggestion = "");
+
+// What a job file may say and this version cannot do yet. Parsing accepts it, running refuses it:
+// nothing is ignored in silence.
+
+// One sentence for each thing: `unresolved` findings stop `run` and `submit`, warnings name
+// settings that are checked and kept but not acted on. For any kind of file.
+std::vector<Finding> cannot_run_yet(const JobFile& job);
 
 }  // namespace muster

@@ -32,9 +32,7 @@ std::string target_name(const Value& value, std::string name) {
     return "";
   }
   if (name.empty()) value.error("expected the name of a target");
-  if (is_placeholder(name)) {
-    value.unresolved(quoted_text(name) + ": replace the placeholder by a target");
-  }
+  value.is_to_be_replaced(name, "a target");
   return name;
 }
 
@@ -65,11 +63,8 @@ void read_resources(const Value& value, JobSpec& spec) {
   spec.shm_size = "2g";
   MapReader map(value);
   read_instance_count(map.take("instance_count"), spec);
-  const Value most = map.take("max_instance_count");
-  if (const auto count = most.integer(1, most_nodes)) spec.muster.nodes_max = *count;
-  for (const Value& type : map.take("instance_type").list_or_one()) {
-    if (const auto text = type.text()) spec.instance_types.push_back(*text);
-  }
+  store(spec.muster.nodes_max, map.take("max_instance_count").integer(1, most_nodes));
+  spec.instance_types = map.take("instance_type").texts();
   const Value shm_size = map.take("shm_size");
   if (const auto text = shm_size.text()) {
     spec.shm_size = *text;
@@ -78,7 +73,7 @@ void read_resources(const Value& value, JobSpec& spec) {
                      quoted_text(*text));
     }
   }
-  if (const auto arguments = map.take("docker_args").text()) spec.docker_args = *arguments;
+  store(spec.docker_args, map.take("docker_args").text());
   map.ignore({"locations", "properties"}, "has no meaning here; ignored");
   map.finish();
 }
@@ -109,9 +104,8 @@ void read_queue_settings(const Value& value, JobSpec& spec) {
     spec.muster.preemptible = *word == "spot";
     if (*word != "spot") tier.note("recorded; only 'spot' has a meaning here");
   }
-  const auto priority =
-      map.take("priority").choice<int>({{"low", -100}, {"medium", 0}, {"high", 100}});
-  if (priority) spec.muster.priority = *priority;
+  store(spec.muster.priority,
+        map.take("priority").choice<int>({{"low", -100}, {"medium", 0}, {"high", 100}}));
   map.finish();
 }
 

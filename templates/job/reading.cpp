@@ -39,11 +39,8 @@ std::optional<Value> Reading::load(const Value& value, const std::string& text) 
     return std::nullopt;
   }
   bytes_ += content->size();
-  auto source = std::make_shared<Source>();
-  source->path = path;
-  source->directory = directory_of(path);
-  source->text = without_byte_order_mark(*content);
-  source->order = next_order();
+  const auto source = std::make_shared<Source>(
+      Source{path, directory_of(path), std::string(without_byte_order_mark(*content)), ++sources_});
   std::optional<YamlNode> node = read_yaml(source, findings);
   if (!node) return std::nullopt;
   return Value(keep(std::move(*node)), "", findings);

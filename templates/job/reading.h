@@ -29,9 +29,6 @@ class Reading {
   // `text`, found in `value`, as an absolute path.
   static std::string local_path(const Value& value, const std::string& text);
 
-  // Position in reading order for the next source.
-  int next_order() { return ++sources_; }
-
  private:
   std::deque<YamlNode> kept_;
   int sources_ = 0;

@@ -1,30 +1,26 @@
-#include "templates/pipeline/component.h"
+#include "templates/pipeline/pipeline.h"
 
 #include <algorithm>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
-#include "templates/pipeline/pipeline.h"
-#include "templates/yaml/file_kind.h"
 #include "templates/yaml/path_form.h"
+#include "templates/yaml/read_options.h"
 
 namespace muster {
 namespace {
 
 bool is_azure_component_name(std::string_view name) {
-  if (name.empty() || name.front() < 'a' || name.front() > 'z') return false;
-  return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
+  return is_made_of_letters(name, "_") && name.front() >= 'a' && name.front() <= 'z' &&
+         lower_case(name) == name;
 }
 
 void check_component_name(const Value& value) {
   const auto name = value.text();
   if (!name) return;
-  if (is_placeholder(*name)) {
-    value.unresolved(quoted_text(*name) + ": replace the placeholder by a name");
-  } else if (!is_azure_component_name(*name)) {
+  if (!value.is_to_be_replaced(*name, "a name") && !is_azure_component_name(*name)) {
     value.warning("Azure ML takes lower-case letters, digits and '_' only, got " +
                   quoted_text(*name));
   }
@@ -81,7 +77,7 @@ ComponentShape shape_of(const Value& inputs, const JobSpec& declared) {
 
 }  // namespace
 
-void read_command_component(const Value& root, Reading& reading, ComponentShape& shape) {
+ComponentShape read_command_component(const Value& root, Reading& reading) {
   JobSpec spec;
   MapReader map(root);
   for (const char* key : {"$schema", "type", "display_name", "description", "version"}) {
@@ -106,31 +102,25 @@ void read_command_component(const Value& root, Reading& reading, ComponentShape&
   if (command.is_scalar()) check_optional_groups(command, inputs);
   map.ignore({"id", "creation_context"}, "written by Azure ML; ignored");
   map.finish();
-  shape = shape_of(inputs, spec);
+  return shape_of(inputs, spec);
 }
 
 ComponentShape read_component_map(const Value& value, Reading& reading) {
-  ComponentShape shape;
   const bool nested = value.node().find("jobs") != nullptr;
   const YamlNode* type = value.node().find("type");
   const std::string word = type ? folded(type->text) : nested ? "pipeline" : "command";
-  if (word.starts_with("pipeline")) {
-    read_pipeline_component(value, reading, shape);
-  } else if (word == "command" || word == "command_component" || word == "commandcomponent") {
-    read_command_component(value, reading, shape);
-  } else {
-    value.unresolved("a component of type " + quoted_text(word) + " is not supported");
+  if (word.starts_with("pipeline")) return read_pipeline_component(value, reading);
+  if (word == "command" || word == "command_component" || word == "commandcomponent") {
+    return read_command_component(value, reading);
   }
-  return shape;
+  value.unresolved("a component of type " + quoted_text(word) + " is not supported");
+  return {};
 }
 
 ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
   if (!text) return {};
-  if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + ": replace the placeholder by a component");
-    return {};
-  }
+  if (value.is_to_be_replaced(*text, "a component")) return {};
   if (text->starts_with("azureml:")) {
     const bool named = is_asset_reference(*text) || text->starts_with("azureml://");
     if (named) {

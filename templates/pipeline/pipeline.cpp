@@ -1,23 +1,210 @@
 #include "templates/pipeline/pipeline.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/pipeline/bindings.h"
-#include "templates/pipeline/sweep.h"
+#include "templates/job/expression.h"
 
 namespace muster {
+
 namespace {
 
 // The search for cycles is quadratic in them.
 constexpr std::size_t most_steps = 1000;
 
+// Of `${{parent.inputs.x}}`, `${{parent.outputs.x}}` and `${{parent.jobs.step.outputs.y}}`: found
+// before a step is read, checked when all steps are known.
+struct Binding {
+  Value where;         // the scalar that holds it
+  std::string target;  // `parent.…`
+};
+
+// The bindings in `inputs`, `outputs`, `resources` and `compute` of a step. In the copy of the step
+// they are null, so that the step reads like a job without those values.
+struct BoundStep {
+  YamlNode without_bindings;
+  std::vector<Binding> bindings;
+};
+
+// Everything a binding may name.
+struct PipelineNames {
+  std::set<std::string> inputs;
+  std::set<std::string> outputs;
+  std::map<std::string, ComponentShape> steps;
+};
+
+using Edges = std::map<std::string, std::set<std::string>>;
+
+bool holds_bindings(std::string_view key) {
+  return key == "inputs" || key == "outputs" || key == "resources" || key == "compute";
+}
+
+// `shown` has the same shape as `node`, for positions; `node` loses its bindings.
+void collect(const Value& shown, YamlNode& node, std::vector<Binding>& out) {
+  if (node.kind == YamlNode::Kind::scalar) {
+    const Expressions all = find_expressions(node.text);
+    if (all.found.empty()) return;
+    for (const Expression& expression : all.found) out.push_back({shown, expression.name});
+    node.kind = YamlNode::Kind::null;
+    node.text.clear();
+  }
+  for (std::size_t i = 0; i < node.items.size(); ++i) collect(shown.item(i), node.items[i], out);
+  for (std::size_t i = 0; i < node.entries.size(); ++i) {
+    collect(shown.entry(shown.node().entries[i]), node.entries[i].value, out);
+  }
+}
+
+// A map whose `path` was a binding is a bound value too; the rest of it needs no path.
+void drop_bound_maps(YamlNode& map) {
+  for (Entry& entry : map.entries) {
+    const YamlNode* path = entry.value.find("path");
+    if (!path || path->kind != YamlNode::Kind::null) continue;
+    YamlNode bound;
+    bound.place = entry.value.place;
+    entry.value = std::move(bound);
+  }
+}
+
+class BindingCheck {
+ public:
+  explicit BindingCheck(const PipelineNames& names) : names_(names) {}
+
+  // The step it depends on, empty for the pipeline's own values and after a finding.
+  std::string check(const Binding& binding) const {
+    const std::string& target = binding.target;
+    if (target.starts_with("parent.inputs.")) {
+      expect(binding, "parent.inputs.", names_.inputs);
+    } else if (target.starts_with("parent.outputs.")) {
+      expect(binding, "parent.outputs.", names_.outputs);
+    } else if (target.starts_with("parent.jobs.")) {
+      return step_of(binding);
+    } else if (target != "name" && target != "output_name" && target != "default_datastore") {
+      binding.where.error("unknown expression " + shown(target),
+                          "expected ${{parent.inputs.<name>}} or "
+                          "${{parent.jobs.<step>.outputs.<name>}}");
+    }
+    return "";
+  }
+
+ private:
+  static std::string shown(const std::string& target) { return quoted_text("${{" + target + "}}"); }
+
+  static void expect(const Binding& binding, const std::string& prefix,
+                     const std::set<std::string>& known) {
+    const std::string name = binding.target.substr(prefix.size());
+    if (known.count(name)) return;
+    binding.where.error(shown(binding.target) + " names nothing in the pipeline",
+                        binding.where.suggest(name, known));
+  }
+
+  std::string step_of(const Binding& binding) const {
+    const std::string rest = binding.target.substr(12);
+    const std::size_t dot = rest.find('.');
+    const std::string step = rest.substr(0, dot);
+    const auto found = names_.steps.find(step);
+    if (found == names_.steps.end()) {
+      std::vector<std::string> known;
+      for (const auto& [name, shape] : names_.steps) known.push_back(name);
+      binding.where.error("there is no step " + quoted_text(step),
+                          binding.where.suggest(step, known));
+      return "";
+    }
+    const std::string part = dot == std::string::npos ? "" : rest.substr(dot + 1);
+    const bool output = part.starts_with("outputs.");
+    if (!output && !part.starts_with("inputs.")) {
+      binding.where.error("expected ${{parent.jobs." + step + ".outputs.<name>}}, got " +
+                          shown(binding.target));
+      return "";
+    }
+    const ComponentShape& shape = found->second;
+    if (shape.known) {
+      expect(binding, "parent.jobs." + step + (output ? ".outputs." : ".inputs."),
+             output ? shape.outputs : shape.inputs);
+    }
+    return step;
+  }
+
+  const PipelineNames& names_;
+};
+
+// Removes steps that wait for nothing until none is left or only cycles (and what hangs on them)
+// are.
+std::set<std::string> steps_in_cycles(Edges edges) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto at = edges.begin(); at != edges.end();) {
+      const auto& needs = at->second;
+      const bool free = std::none_of(needs.begin(), needs.end(),
+                                     [&](const std::string& step) { return edges.count(step); });
+      at = free ? edges.erase(at) : std::next(at);
+      changed = changed || free;
+    }
+  }
+  std::set<std::string> out;
+  for (const auto& [step, needs] : edges) out.insert(step);
+  return out;
+}
+
+// Follows unfinished steps from `start` until one repeats: the cycle, in order.
+std::vector<std::string> cycle_from(const std::string& start, const Edges& edges,
+                                    const std::set<std::string>& inside) {
+  std::vector<std::string> walked{start};
+  while (true) {
+    const auto& needs = edges.at(walked.back());
+    const auto next = std::find_if(needs.begin(), needs.end(),
+                                   [&](const std::string& step) { return inside.count(step) > 0; });
+    const auto before = std::find(walked.begin(), walked.end(), *next);
+    if (before != walked.end()) return {before, walked.end()};
+    walked.push_back(*next);
+  }
+}
+
+BoundStep take_bindings(const Value& step) {
+  BoundStep out;
+  out.without_bindings = step.node();
+  for (std::size_t i = 0; i < out.without_bindings.entries.size(); ++i) {
+    Entry& entry = out.without_bindings.entries[i];
+    if (!holds_bindings(entry.key)) continue;
+    collect(step.entry(step.node().entries[i]), entry.value, out.bindings);
+    if (entry.key == "inputs" || entry.key == "outputs") drop_bound_maps(entry.value);
+  }
+  return out;
+}
+
+// Reports bindings to nothing, then cycles among the steps (one finding for each).
+void check_bindings(const std::map<std::string, std::vector<Binding>>& of_steps,
+                    const PipelineNames& names) {
+  const BindingCheck check(names);
+  Edges edges;
+  std::map<std::string, Value> first_place;
+  for (const auto& [step, bindings] : of_steps) {
+    edges[step];
+    for (const Binding& binding : bindings) {
+      const std::string needed = check.check(binding);
+      if (needed.empty()) continue;
+      edges[step].insert(needed);
+      first_place.emplace(step, binding.where);
+    }
+  }
+  std::set<std::string> inside = steps_in_cycles(edges);
+  while (!inside.empty()) {
+    const std::vector<std::string> cycle = cycle_from(*inside.begin(), edges, inside);
+    std::string text;
+    for (const std::string& step : cycle) text += step + " needs ";
+    first_place.at(cycle.front()).error("the steps wait for each other: " + text + cycle.front());
+    for (const std::string& step : cycle) edges.erase(step);
+    inside = steps_in_cycles(edges);
+  }
+}
+
 // Steps that take any command-job key beside their component.
-void read_component_step(const Value& step, MapReader& map, const Value& component,
-                         Reading& reading, JobSpec& spec, ComponentShape& shape) {
-  shape = component.is_map() ? read_component_map(component, reading)
-                             : read_component_reference(component, reading);
+ComponentShape read_component_step(const Value& step, MapReader& map, const Value& component,
+                                   Reading& reading, JobSpec& spec) {
+  ComponentShape shape = component.is_map() ? read_component_map(component, reading)
+                                            : read_component_reference(component, reading);
   for (const char* key : {"command", "code"}) {
     const Value value = map.take(key);
     if (value.given()) value.error("a step with 'component' takes it from there");
@@ -25,7 +212,7 @@ void read_component_step(const Value& step, MapReader& map, const Value& compone
   read_environment(map.take("environment"), reading, spec.environment);
   const Value inputs = map.take("inputs");
   read_inputs(inputs, DataContext::step, reading, spec);
-  if (!shape.known) return;
+  if (!shape.known) return shape;
   for (const Value& each : MapReader(inputs).entries()) {
     if (shape.inputs.count(each.key())) continue;
     each.error("the component has no such input", each.suggest(each.key(), shape.inputs));
@@ -34,6 +221,7 @@ void read_component_step(const Value& step, MapReader& map, const Value& compone
     if (spec.inputs.count(name) == 0)
       step.error("the component needs the input " + quoted_text(name));
   }
+  return shape;
 }
 
 ComponentShape shape_of_inline(const JobSpec& spec) {
@@ -66,35 +254,33 @@ void read_step_keys(MapReader& map, Reading& reading, JobSpec& spec) {
   read_settings(map.take("muster"), map.take("properties"), reading, spec);
 }
 
-void read_command_step(const Value& step, MapReader& map, const std::vector<Binding>& bindings,
-                       Reading& reading, JobSpec& spec, ComponentShape& shape) {
+ComponentShape read_command_step(const Value& step, MapReader& map,
+                                 const std::vector<Binding>& bindings, Reading& reading,
+                                 JobSpec& spec) {
   read_step_keys(map, reading, spec);
   read_limits(map.take("limits"), spec);
   map.take("is_deterministic").boolean();
   const Value component = map.take("component");
-  if (component.present()) {
-    read_component_step(step, map, component, reading, spec, shape);
-    return;
-  }
+  if (component.present()) return read_component_step(step, map, component, reading, spec);
   read_code(map.take("code"), reading, spec);
   const Value command = map.require("command");
   read_environment(map.take("environment"), reading, spec.environment);
   read_inputs(map.take("inputs"), DataContext::step, reading, spec);
-  shape = shape_of_inline(spec);
   fill_bound_inputs(bindings, spec);
   read_command(command, nullptr, spec);
+  return shape_of_inline(spec);
 }
 
-void read_sweep_step(MapReader& map, const std::vector<Binding>& bindings, Reading& reading,
-                     JobSpec& spec, ComponentShape& shape) {
+ComponentShape read_sweep_step(MapReader& map, const std::vector<Binding>& bindings,
+                               Reading& reading, JobSpec& spec) {
   read_base_keys(map, spec);
   map.take("$schema");
   read_inputs(map.take("inputs"), DataContext::step, reading, spec);
   read_outputs(map.take("outputs"), spec);
-  shape = shape_of_inline(spec);
   fill_bound_inputs(bindings, spec);
   read_sweep_keys(map, reading, spec);
   read_settings(map.take("muster"), map.take("properties"), reading, spec);
+  return shape_of_inline(spec);
 }
 
 ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& reading) {
@@ -107,20 +293,18 @@ ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& rea
   const std::string word = type.is_scalar()     ? folded(type.node().text)
                            : kept.find("trial") ? "sweep"
                                                 : "command";
+  constexpr std::string_view unsupported[] = {"spark",  "automl",     "parallel",
+                                              "import", "finetuning", "data_transfer"};
   if (word == "command") {
-    read_command_step(value, map, step.bindings, reading, spec, shape);
+    shape = read_command_step(value, map, step.bindings, reading, spec);
   } else if (word == "sweep") {
-    read_sweep_step(map, step.bindings, reading, spec, shape);
+    shape = read_sweep_step(map, step.bindings, reading, spec);
   } else if (word == "pipeline") {
     read_step_keys(map, reading, spec);
-    if (const Value component = map.take("component"); component.present()) {
-      read_component_step(value, map, component, reading, spec, shape);
-    } else {
-      read_pipeline_component(value, reading, shape);
-      return shape;
-    }
-  } else if (word == "spark" || word == "automl" || word == "parallel" || word == "import" ||
-             word == "finetuning" || word == "data_transfer") {
+    const Value component = map.take("component");
+    if (!component.present()) return read_pipeline_component(value, reading);
+    shape = read_component_step(value, map, component, reading, spec);
+  } else if (std::ranges::find(unsupported, word) != std::end(unsupported)) {
     type.unresolved("steps of type " + quoted_text(word) + " are not supported");
     return shape;
   } else {
@@ -145,12 +329,9 @@ void read_pipeline_settings(const Value& value) {
 
 // Bindings separate the parts of a name by dots.
 void check_step_name(const Value& step) {
-  const std::string& name = step.key();
-  const bool legal = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  if (name.empty() || !legal) step.error("a step's name has letters, digits, '_' and '-' only");
+  if (!is_made_of_letters(step.key(), "_-")) {
+    step.error("a step's name has letters, digits, '_' and '-' only");
+  }
 }
 
 void read_steps(const Value& jobs, Reading& reading, PipelineNames& names) {
@@ -173,11 +354,17 @@ void read_steps(const Value& jobs, Reading& reading, PipelineNames& names) {
   check_bindings(bindings, names);
 }
 
-std::set<std::string> names_in(const Value& map) {
-  std::set<std::string> out;
-  if (!map.is_map()) return out;
-  for (const Entry& entry : map.node().entries) out.insert(entry.key);
-  return out;
+// `inputs`, `outputs` and `jobs` of the file.
+PipelineNames read_parts(MapReader& map, DataContext context, Reading& reading, JobSpec& spec) {
+  PipelineNames names;
+  const Value inputs = map.take("inputs");
+  const Value outputs = map.take("outputs");
+  read_inputs(inputs, context, reading, spec);
+  read_outputs(outputs, spec);
+  for (const auto& [name, input] : spec.inputs) names.inputs.insert(name);
+  for (const auto& [name, output] : spec.outputs) names.outputs.insert(name);
+  read_steps(map.require("jobs"), reading, names);
+  return names;
 }
 
 }  // namespace
@@ -187,10 +374,7 @@ void read_pipeline_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_base_keys(job, spec);
   job.take("$schema");
   job.take("type");
-  const Value inputs = job.take("inputs");
-  const Value outputs = job.take("outputs");
-  read_inputs(inputs, DataContext::pipeline_job, reading, spec);
-  read_outputs(outputs, spec);
+  read_parts(job, DataContext::pipeline_job, reading, spec);
   read_compute(job.take("compute"), spec);
   read_limits(job.take("limits"), spec);
   read_identity(job.take("identity"), spec);
@@ -198,33 +382,20 @@ void read_pipeline_job(const Value& root, Reading& reading, JobSpec& spec) {
   if (const Value schedule = job.take("schedule"); schedule.given()) {
     schedule.unresolved("jobs are not started by a schedule; let cron submit them");
   }
-  PipelineNames names;
-  names.inputs = names_in(inputs);
-  names.outputs = names_in(outputs);
-  read_steps(job.require("jobs"), reading, names);
   read_settings(job.take("muster"), job.take("properties"), reading, spec);
   job.finish();
 }
 
-void read_pipeline_component(const Value& root, Reading& reading, ComponentShape& shape) {
+ComponentShape read_pipeline_component(const Value& root, Reading& reading) {
   JobSpec spec;
   MapReader map(root);
   read_base_keys(map, spec);
   for (const char* key : {"$schema", "type", "version", "is_deterministic"}) map.take(key);
-  const Value inputs = map.take("inputs");
-  const Value outputs = map.take("outputs");
-  read_inputs(inputs, DataContext::component, reading, spec);
-  read_outputs(outputs, spec);
+  const PipelineNames names = read_parts(map, DataContext::component, reading, spec);
   read_compute(map.take("compute"), spec);
   read_pipeline_settings(map.take("settings"));
-  PipelineNames names;
-  names.inputs = names_in(inputs);
-  names.outputs = names_in(outputs);
-  read_steps(map.require("jobs"), reading, names);
   map.finish();
-  shape.known = true;
-  shape.inputs = names.inputs;
-  shape.outputs = names.outputs;
+  return {true, names.inputs, {}, names.outputs};
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "templates/pipeline/resource.h"
+#include "templates/pipeline/pipeline.h"
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
@@ -17,10 +17,7 @@ void take_texts(MapReader& map, std::initializer_list<const char*> keys) {
 void require_texts(MapReader& map, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     const Value value = map.require(key);
-    const auto text = value.text();
-    if (text && is_placeholder(*text)) {
-      value.unresolved(quoted_text(*text) + ": replace the placeholder");
-    }
+    if (const auto text = value.text()) value.is_to_be_replaced(*text);
   }
 }
 
@@ -146,10 +143,9 @@ void read_data_asset_file(const Value& root, Reading& reading) {
   map.finish();
   const auto text = path.text();
   if (!text) return;
+  if (path.is_to_be_replaced(*text, "a path")) return;
   const auto form = path_form(*text);
-  if (is_placeholder(*text)) {
-    path.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
-  } else if (!form) {
+  if (!form) {
     path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
   } else if (form->kind == PathKind::local && reading.options.files.kind_of) {
     const std::string local = Reading::local_path(path, form->path);

@@ -1,10 +1,9 @@
-#include "templates/pipeline/sweep.h"
+#include "templates/pipeline/pipeline.h"
 
 #include <optional>
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/pipeline/component.h"
 
 namespace muster {
 
@@ -76,24 +75,26 @@ void check_choice(MapReader& map) {
   }
 }
 
+void check_step(MapReader& map, bool quantized) {
+  if (!quantized) return;
+  const Value step = map.require("q");
+  if (const auto q = step.number(); q && *q <= 0) step.error("expected more than 0");
+}
+
 void check_bounds(MapReader& map, bool quantized) {
   const Value low = map.require("min_value");
   const Value high = map.require("max_value");
   const auto least = low.number();
   const auto most = high.number();
   if (least && most && *least >= *most) high.error("expected more than min_value");
-  if (!quantized) return;
-  const Value step = map.require("q");
-  if (const auto q = step.number(); q && *q <= 0) step.error("expected more than 0");
+  check_step(map, quantized);
 }
 
 void check_bell(MapReader& map, bool quantized) {
   map.require("mu").number();
   const Value width = map.require("sigma");
   if (const auto sigma = width.number(); sigma && *sigma <= 0) width.error("expected more than 0");
-  if (!quantized) return;
-  const Value step = map.require("q");
-  if (const auto q = step.number(); q && *q <= 0) step.error("expected more than 0");
+  check_step(map, quantized);
 }
 
 void check_parameter(const Value& value) {
@@ -115,33 +116,7 @@ void check_parameter(const Value& value) {
   map.finish();
 }
 
-}  // namespace
-
-void read_sweep_keys(MapReader& base, Reading& reading, JobSpec& spec) {
-  read_sampling(base.require("sampling_algorithm"));
-  const auto names = read_search_space(base.require("search_space"));
-  read_objective(base.require("objective"));
-  read_early_termination(base.take("early_termination"));
-  read_sweep_limits(base.take("limits"));
-  read_compute(base.take("compute"), spec);
-  read_resources(base.take("resources"), spec);
-  read_identity(base.take("identity"), spec);
-  read_queue_settings(base.take("queue_settings"), spec);
-  read_trial(base.require("trial"), names, reading, spec);
-}
-
-void read_sweep_job(const Value& root, Reading& reading, JobSpec& spec) {
-  MapReader job(root);
-  read_base_keys(job, spec);
-  job.take("$schema");
-  job.take("type");
-  read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
-  read_outputs(job.take("outputs"), spec);
-  read_sweep_keys(job, reading, spec);
-  read_settings(job.take("muster"), job.take("properties"), reading, spec);
-  job.finish();
-}
-
+// Checks every parameter; their names, for `${{search_space.x}}`.
 std::set<std::string> read_search_space(const Value& value) {
   std::set<std::string> names;
   for (const Value& each : MapReader(value).entries()) {
@@ -171,6 +146,33 @@ void read_early_termination(const Value& value) {
   }
   if (*type == "truncation_selection") map.require("truncation_percentage").integer(1, 99);
   map.finish();
+}
+
+}  // namespace
+
+void read_sweep_keys(MapReader& base, Reading& reading, JobSpec& spec) {
+  read_sampling(base.require("sampling_algorithm"));
+  const auto names = read_search_space(base.require("search_space"));
+  read_objective(base.require("objective"));
+  read_early_termination(base.take("early_termination"));
+  read_sweep_limits(base.take("limits"));
+  read_compute(base.take("compute"), spec);
+  read_resources(base.take("resources"), spec);
+  read_identity(base.take("identity"), spec);
+  read_queue_settings(base.take("queue_settings"), spec);
+  read_trial(base.require("trial"), names, reading, spec);
+}
+
+void read_sweep_job(const Value& root, Reading& reading, JobSpec& spec) {
+  MapReader job(root);
+  read_base_keys(job, spec);
+  job.take("$schema");
+  job.take("type");
+  read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
+  read_outputs(job.take("outputs"), spec);
+  read_sweep_keys(job, reading, spec);
+  read_settings(job.take("muster"), job.take("properties"), reading, spec);
+  job.finish();
 }
 
 }  // namespace muster

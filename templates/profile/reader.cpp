@@ -8,6 +8,7 @@
 
 #include "health/model/check.h"
 #include "health/model/performance.h"
+#include "scheduler/model/names.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
@@ -61,11 +62,7 @@ std::optional<double> percent(const Value& value) {
 std::optional<std::string> name_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
-  const bool is_plain = std::ranges::all_of(*text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
-  });
-  if (is_plain && !text->empty() && text->size() <= longest_name) return text;
+  if (is_made_of_letters(*text, "-_.") && text->size() <= longest_name) return text;
   value.error("expected at most " + std::to_string(longest_name) +
               " letters, digits, '-', '_' and '.', got " + quoted_text(*text));
   return std::nullopt;
@@ -163,7 +160,7 @@ class ProfileReader {
     MapReader map(value);
     HostProfile& host = profile_.host;
     host.mem_kb = whole(map.take("mem_kb"), 1, most_kb);
-    store(percent(map.take("mem_tolerance_pct")), host.mem_tolerance_pct);
+    store(host.mem_tolerance_pct, percent(map.take("mem_tolerance_pct")));
     host.swap_kb = whole(map.take("swap_kb"), 0, most_kb);
     host.nofile = whole(map.take("nofile"), 1, 1LL << 40);
     host.cpus = map.take("cpus").integer(1, 65536);
@@ -179,8 +176,8 @@ class ProfileReader {
     host.mounts = paths(map.take("mounts"));
     const Value disks = map.take("disks");
     if (disks.present()) host.disks = paths(disks);
-    store(percent(map.take("free_pct")), host.free_pct);
-    store(whole(map.take("free_mb"), 0, most_kb / 1024), host.free_mb);
+    store(host.free_pct, percent(map.take("free_pct")));
+    store(host.free_mb, whole(map.take("free_mb"), 0, most_kb / 1024));
     host.services = texts(map.take("services"));
     map.finish();
   }
@@ -224,9 +221,7 @@ class ProfileReader {
   CheckSetting read_setting(const Value& value) {
     CheckSetting setting;
     MapReader map(value);
-    setting.mode = map.take("mode").choice<CheckMode>({{"off", CheckMode::off},
-                                                       {"observe", CheckMode::observe},
-                                                       {"enforce", CheckMode::enforce}});
+    setting.mode = map.take("mode").choice<CheckMode>(EnumWords<CheckMode>::words);
     setting.samples = map.take("samples").integer(1, most_samples);
     const std::vector<CheckLimit> limits = limits_of(value.key());
     for (const CheckLimit& limit : limits) static_cast<void>(map.take(limit.name));
@@ -298,15 +293,10 @@ class ProfileReader {
 
   void read_breaker(const Value& value) {
     MapReader map(value);
-    store(map.take("min_nodes").integer(1, 65536), profile_.breaker.min_nodes);
-    store(percent(map.take("fleet_pct")), profile_.breaker.fleet_pct);
-    store(map.take("window_s").integer(1, longest_window_s), profile_.breaker.window_s);
+    store(profile_.breaker.min_nodes, map.take("min_nodes").integer(1, 65536));
+    store(profile_.breaker.fleet_pct, percent(map.take("fleet_pct")));
+    store(profile_.breaker.window_s, map.take("window_s").integer(1, longest_window_s));
     map.finish();
-  }
-
-  template <class From, class To>
-  static void store(const std::optional<From>& value, To& field) {
-    if (value) field = static_cast<To>(*value);
   }
 
   void check_name(const Value& where, const Place& place, const std::string& name,
@@ -331,13 +321,9 @@ class ProfileReader {
 
 std::optional<YamlNode> parse(const std::string& path, std::string_view text, int order,
                               FindingList& findings) {
-  auto source = std::make_shared<Source>();
-  source->path = path;
-  source->text = without_byte_order_mark(text);
-  source->order = order;
-  auto tree = read_yaml(source, findings);
-  if (tree && tree->kind == YamlNode::Kind::null) tree->place = Place{source, 0, 0};
-  return tree;
+  return read_yaml(
+      std::make_shared<Source>(Source{path, "", std::string(without_byte_order_mark(text)), order}),
+      findings);
 }
 
 YamlNode merged(YamlNode base, const YamlNode& over) {

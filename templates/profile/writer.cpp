@@ -1,4 +1,5 @@
 #include <charconv>
+#include <concepts>
 #include <map>
 
 #include "scheduler/model/names.h"
@@ -15,10 +16,7 @@ YamlNode node_of(const std::string& text) {
 YamlNode node_of(bool value) {
   return scalar_node(value ? "true" : "false", {}, false);
 }
-YamlNode node_of(int value) {
-  return scalar_node(std::to_string(value), {}, false);
-}
-YamlNode node_of(std::int64_t value) {
+YamlNode node_of(std::integral auto value) {
   return scalar_node(std::to_string(value), {}, false);
 }
 // The shortest text that reads as the same number.
@@ -92,12 +90,6 @@ YamlNode part_node(const Part& part) {
   return changed.take();
 }
 
-YamlNode numbers_node(const std::map<std::string, double>& numbers) {
-  MapBuilder map;
-  for (const auto& [name, number] : numbers) map.add(name, number);
-  return map.take();
-}
-
 // A check without a setting of its own stays: it hides a pattern's.
 YamlNode checks_node(const std::map<std::string, CheckSetting>& checks) {
   YamlNode all;
@@ -134,7 +126,9 @@ std::string write_health_profile(const HealthProfile& profile) {
   map.add_node("gpu", part_node(profile.gpu));
   map.add_node("ib", part_node(profile.ib));
   map.add_node("host", part_node(profile.host));
-  map.add_node("floors", numbers_node(profile.floors));
+  MapBuilder floors;
+  for (const auto& [name, floor] : profile.floors) floors.add(name, floor);
+  map.add_node("floors", floors.take());
   map.add_node("required", node_of(profile.required));
   map.add_node("checks", checks_node(profile.checks));
   map.add_node("exclude", exclude_node(profile.exclude));

@@ -1,10 +1,12 @@
-#include "templates/settings/rules.h"
+#include "templates/settings/setting_table.h"
 
 #include <algorithm>
 #include <set>
 
+#include "scheduler/model/names.h"
 #include "scheduler/restart/pattern.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/node.h"
 
 namespace muster {
@@ -30,8 +32,7 @@ const std::vector<std::pair<std::string, int>>& signal_numbers() {
 std::optional<NumberRange> range_of(const std::string& text) {
   const std::size_t dash = text.find('-', 1);
   const auto low = whole_number(std::string_view(text).substr(0, dash));
-  const auto high =
-      dash == text.npos ? low : whole_number(std::string_view(text).substr(dash + 1));
+  const auto high = dash == text.npos ? low : whole_number(std::string_view(text).substr(dash + 1));
   if (!low || !high || *low > *high || *low < 1 || *high > last_xid) return std::nullopt;
   return NumberRange{static_cast<int>(*low), static_cast<int>(*high)};
 }
@@ -105,10 +106,7 @@ void read_condition(const Value& value, RestartRule& rule) {
 std::string read_id(const Value& value, std::set<std::string>& taken) {
   const auto text = value.text();
   if (!text) return "";
-  const bool plain = std::all_of(text->begin(), text->end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-  });
-  if (!plain || text->empty() || text->size() > longest_id) {
+  if (!is_made_of_letters(*text, "-") || lower_case(*text) != *text || text->size() > longest_id) {
     value.error("expected at most " + std::to_string(longest_id) +
                 " small letters, digits and '-', got " + quoted_text(*text));
   } else if (!taken.insert(*text).second) {
@@ -126,30 +124,14 @@ std::string read_advice(const Value& value) {
   return *text;
 }
 
-std::optional<Reaction> read_action(const Value& value) {
-  return value.choice<Reaction>({{"retry", Reaction::retry},
-                                 {"backoff", Reaction::backoff},
-                                 {"stop", Reaction::stop},
-                                 {"exclude_node", Reaction::exclude_node}});
-}
-
-std::optional<FailureClass> read_class(const Value& value) {
-  return value.choice<FailureClass>({{"user", FailureClass::user},
-                                     {"infra", FailureClass::infra},
-                                     {"hw", FailureClass::hw},
-                                     {"hang", FailureClass::hang},
-                                     {"sdc", FailureClass::sdc},
-                                     {"preempted", FailureClass::preempted},
-                                     {"divergence", FailureClass::divergence}});
-}
-
 // A rule that ends jobs is watched before it is let loose.
 void read_mode(const Value& value, const Value& map, RestartRule& rule) {
   const bool stops = rule.action == Reaction::stop;
   rule.enforce = value.choice<bool>({{"log", false}, {"enforce", true}}).value_or(!stops);
   if (stops && !value.present()) {
-    map.note("a rule that stops jobs begins as 'mode: log'; write 'mode: enforce' once `muster "
-             "policy test --replay` shows what it would have stopped");
+    map.note(
+        "a rule that stops jobs begins as 'mode: log'; write 'mode: enforce' once `muster "
+        "policy test --replay` shows what it would have stopped");
   }
 }
 
@@ -165,8 +147,8 @@ RestartRule read_rule(const Value& value, std::set<std::string>& taken) {
   MapReader map(value);
   rule.id = read_id(map.take("id"), taken);
   read_condition(map.require("when"), rule);
-  rule.failure_class = read_class(map.take("class"));
-  rule.action = read_action(map.take("action"));
+  rule.failure_class = map.take("class").choice<FailureClass>(EnumWords<FailureClass>::words);
+  rule.action = map.take("action").choice<Reaction>(EnumWords<Reaction>::words);
   read_delay(map.take("delay"), rule);
   read_mode(map.take("mode"), value, rule);
   rule.advice = read_advice(map.take("advice"));

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "health/checks/check_names.h"
+#include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/reading.h"
-#include "templates/settings/rules.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
 
@@ -15,11 +16,6 @@ namespace {
 
 constexpr int most_nodes = 65536;
 constexpr int most_attempts = 1000000;
-
-template <class Field, class T>
-void store(Field& field, const std::optional<T>& value) {
-  if (value) field = *value;
-}
 
 void store_seconds(Seconds& field, const Value& value) {
   if (const auto duration = value.duration()) {
@@ -44,19 +40,10 @@ void keep(const Value& value, JobSpec& spec, const char* path, bool good) {
   if (good && value.is_scalar()) spec.muster.other[path] = value.node().text;
 }
 
-std::vector<std::string> texts_of(const Value& value) {
-  std::vector<std::string> out;
-  for (const Value& each : value.list_or_one()) {
-    if (const auto text = each.text()) out.push_back(*text);
-  }
-  return out;
-}
-
 std::vector<std::string> hosts(const Value& value) {
-  std::string joined;
-  for (const std::string& part : texts_of(value)) joined += (joined.empty() ? "" : ",") + part;
-  if (joined.empty()) return {};
-  const auto expanded = expand_hosts(joined);
+  const std::string list = joined(value.texts(), ",");
+  if (list.empty()) return {};
+  const auto expanded = expand_hosts(list);
   if (expanded) return *expanded;
   value.error(expanded.error().message);
   return {};
@@ -65,10 +52,7 @@ std::vector<std::string> hosts(const Value& value) {
 std::optional<std::string> path_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
-  if (is_placeholder(*text)) {
-    value.unresolved(quoted_text(*text) + ": replace the placeholder by a path");
-    return std::nullopt;
-  }
+  if (value.is_to_be_replaced(*text, "a path")) return std::nullopt;
   const auto form = path_form(*text);
   if (!form || text->empty()) {
     value.error("expected a path, got " + quoted_text(*text));
@@ -78,14 +62,11 @@ std::optional<std::string> path_text(const Value& value) {
 }
 
 void read_resume_from(const Value& value, JobSpec& spec) {
-  for (const auto& [word, from] :
-       {std::pair{"latest", ResumeFrom::latest}, std::pair{"certified", ResumeFrom::certified},
-        std::pair{"none", ResumeFrom::none}}) {
-    if (!is_word(value, word)) continue;
-    spec.muster.resume_from = from;
-    return;
-  }
-  if (const auto path = path_text(value)) {
+  const auto from =
+      value.is_scalar() ? from_word<ResumeFrom>(folded(value.node().text)) : std::nullopt;
+  if (from && *from != ResumeFrom::path) {
+    spec.muster.resume_from = *from;
+  } else if (const auto path = path_text(value)) {
     spec.muster.resume_from = ResumeFrom::path;
     spec.muster.resume_path = *path;
   }
@@ -149,54 +130,49 @@ void read_export(const Value& value, JobSpec& spec) {
   }
 }
 
+template <class E>
+std::optional<E> one_of(const Value& value) {
+  return value.choice<E>(EnumWords<E>::words);
+}
+
 template <FailureClass failure>
 void read_class_action(const Value& value, JobSpec& spec) {
-  static constexpr const char* names[] = {"user", "infra",     "hw",        "hang",
-                                          "sdc",  "preempted", "divergence"};
-  const auto action = value.choice<Reaction>({{"retry", Reaction::retry},
-                                              {"backoff", Reaction::backoff},
-                                              {"stop", Reaction::stop},
-                                              {"exclude_node", Reaction::exclude_node}});
-  if (action) spec.muster.class_actions[names[static_cast<int>(failure)]] = *action;
+  if (const auto action = one_of<Reaction>(value)) {
+    spec.muster.class_actions[std::string(word(failure))] = *action;
+  }
 }
 
 using V = const Value&;
 using S = JobSpec&;
 
 std::vector<Setting> scheduling_settings() {
-  const auto scalar = SettingShape::scalar;
   const auto words = SettingShape::words;
   return {
-      {"priority", scalar, [](V v, S s) { store(s.muster.priority, v.integer(-1000, 1000)); }},
-      {"preemptible", scalar, [](V v, S s) { store(s.muster.preemptible, v.boolean()); }},
-      {"nodes.min", scalar, [](V v, S s) { store(s.muster.nodes_min, v.integer(1, most_nodes)); }},
-      {"nodes.max", scalar, [](V v, S s) { store(s.muster.nodes_max, v.integer(1, most_nodes)); }},
-      {"nodes.wait", scalar, [](V v, S s) { store(s.muster.nodes_wait, v.duration()); }},
-      {"nodes.spares", scalar,
-       [](V v, S s) { store(s.muster.nodes_spares, v.integer(0, most_nodes)); }},
-      {"nodes.gpus", scalar,
+      {"priority", [](V v, S s) { store(s.muster.priority, v.integer(-1000, 1000)); }},
+      {"preemptible", [](V v, S s) { store(s.muster.preemptible, v.boolean()); }},
+      {"nodes.min", [](V v, S s) { store(s.muster.nodes_min, v.integer(1, most_nodes)); }},
+      {"nodes.max", [](V v, S s) { store(s.muster.nodes_max, v.integer(1, most_nodes)); }},
+      {"nodes.wait", [](V v, S s) { store(s.muster.nodes_wait, v.duration()); }},
+      {"nodes.spares", [](V v, S s) { store(s.muster.nodes_spares, v.integer(0, most_nodes)); }},
+      {"nodes.gpus",
        [](V v, S s) {
          if (!is_word(v, "all")) s.muster.nodes_gpus = v.integer(0, 1024);
        }},
-      {"processes_per_node", scalar, read_processes},
-      {"elastic.micro_batches", scalar,
+      {"processes_per_node", read_processes},
+      {"elastic.micro_batches",
        [](V v, S s) { keep(v, s, "elastic.micro_batches", v.integer(1, 1 << 30).has_value()); }},
-      {"elastic.deterministic", scalar,
+      {"elastic.deterministic",
        [](V v, S s) { keep(v, s, "elastic.deterministic", v.boolean().has_value()); }},
-      {"placement.labels", words, [](V v, S s) { s.muster.labels = texts_of(v); }},
-      {"placement.include", words, [](V v, S s) { s.muster.include_nodes = hosts(v); }},
-      {"placement.exclude", words, [](V v, S s) { s.muster.exclude_nodes = hosts(v); }},
-      {"placement.fabric", scalar,
+      {"placement.labels", [](V v, S s) { s.muster.labels = v.texts(); }, words},
+      {"placement.include", [](V v, S s) { s.muster.include_nodes = hosts(v); }, words},
+      {"placement.exclude", [](V v, S s) { s.muster.exclude_nodes = hosts(v); }, words},
+      {"placement.fabric",
        [](V v, S s) {
          keep(v, s, "placement.fabric", v.word({"any", "prefer_leaf", "require_leaf"}).has_value());
        }},
-      {"master_port", scalar, read_master_port},
-      {"mpi.launcher", scalar,
-       [](V v, S s) {
-         store(s.muster.mpi_launcher, v.choice<MpiLauncher>({{"mpirun", MpiLauncher::mpirun},
-                                                             {"direct", MpiLauncher::direct}}));
-       }},
-      {"env.export", words, read_export},
+      {"master_port", read_master_port},
+      {"mpi.launcher", [](V v, S s) { store(s.muster.mpi_launcher, one_of<MpiLauncher>(v)); }},
+      {"env.export", read_export, words},
   };
 }
 
@@ -223,53 +199,49 @@ std::optional<std::string> level_word(const Value& value) {
 }
 
 std::vector<Setting> health_settings() {
-  const auto scalar = SettingShape::scalar;
   const auto words = SettingShape::words;
   return {
-      {"health.start", scalar,
+      {"health.start",
        [](V v, S s) {
          store(s.muster.health_start, v.choice<HealthLevel>({{"off", HealthLevel::off},
                                                              {"false", HealthLevel::off},
                                                              {"quick", HealthLevel::quick},
                                                              {"full", HealthLevel::full}}));
        }},
-      {"health.failure", scalar,
+      {"health.failure",
        [](V v, S s) {
          if (const auto level = level_word(v)) s.muster.other["health.failure"] = *level;
        }},
-      {"health.run", scalar,
+      {"health.run",
        [](V v, S s) {
          if (const auto runs = v.boolean()) s.muster.other["health.run"] = *runs ? "true" : "false";
        }},
-      {"health.skip", words,
+      {"health.skip",
        [](V v, S s) {
          s.muster.health_skip = check_ids(v, names_of_gate_checks(), "there is no check ");
-       }},
-      {"health.only", words,
+       },
+       words},
+      {"health.only",
        [](V v, S s) {
          s.muster.health_only =
              check_ids(v, names_of_checks_at_gates(), "no start gate runs a check ");
-       }},
-      {"hang.timeout", scalar,
+       },
+       words},
+      {"hang.timeout",
        [](V v, S s) {
          s.muster.hang.off = is_word(v, "off") || is_word(v, "false");
          const bool learned = s.muster.hang.off || is_word(v, "auto");
          s.muster.hang.timeout = learned ? std::nullopt : real_time(v);
        }},
-      {"hang.first_step", scalar, [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
-      {"hang.watch", scalar,
-       [](V v, S s) {
-         store(s.muster.hang.watch, v.choice<HangWatch>({{"heartbeat", HangWatch::heartbeat},
-                                                         {"output", HangWatch::output}}));
-       }},
+      {"hang.first_step", [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
+      {"hang.watch", [](V v, S s) { store(s.muster.hang.watch, one_of<HangWatch>(v)); }},
   };
 }
 
 std::vector<Setting> checkpoint_settings() {
-  const auto scalar = SettingShape::scalar;
   return {
-      {"checkpoint.path", scalar, [](V v, S s) { store(s.muster.checkpoint_path, path_text(v)); }},
-      {"checkpoint.local", scalar,
+      {"checkpoint.path", [](V v, S s) { store(s.muster.checkpoint_path, path_text(v)); }},
+      {"checkpoint.local",
        [](V v, S s) {
          if (is_word(v, "off")) {
            keep(v, s, "checkpoint.local", true);
@@ -277,57 +249,48 @@ std::vector<Setting> checkpoint_settings() {
            s.muster.other["checkpoint.local"] = *path;
          }
        }},
-      {"checkpoint.format", scalar,
+      {"checkpoint.format",
        [](V v, S s) {
          keep(v, s, "checkpoint.format",
               v.word({"auto", "muster", "deepspeed", "megatron", "dcp", "marker", "none"})
                   .has_value());
        }},
-      {"checkpoint.marker", scalar,
+      {"checkpoint.marker",
        [](V v, S s) { keep(v, s, "checkpoint.marker", v.text().has_value()); }},
-      {"checkpoint.every", scalar, read_every},
-      {"checkpoint.keep", scalar,
+      {"checkpoint.every", read_every},
+      {"checkpoint.keep",
        [](V v, S s) { keep(v, s, "checkpoint.keep", v.integer(1, 1000000).has_value()); }},
-      {"resume.from", scalar, read_resume_from},
-      {"resume.argument", scalar, [](V v, S s) { store(s.muster.resume_argument, v.text()); }},
+      {"resume.from", read_resume_from},
+      {"resume.argument", [](V v, S s) { store(s.muster.resume_argument, v.text()); }},
   };
 }
 
 std::vector<Setting> restart_settings() {
-  const auto scalar = SettingShape::scalar;
   return {
-      {"restart.attempts", scalar,
+      {"restart.attempts",
        [](V v, S s) { store(s.muster.restart.attempts, v.integer(0, most_attempts)); }},
-      {"restart.interval", scalar, [](V v, S s) { store_seconds(s.muster.restart.interval, v); }},
-      {"restart.delay", scalar, [](V v, S s) { store(s.muster.restart.delay, v.duration()); }},
-      {"restart.delay_function", scalar,
-       [](V v, S s) {
-         store(s.muster.restart.delay_function,
-               v.choice<DelayFunction>({{"constant", DelayFunction::constant},
-                                        {"exponential", DelayFunction::exponential},
-                                        {"fibonacci", DelayFunction::fibonacci}}));
-       }},
-      {"restart.max_delay", scalar,
-       [](V v, S s) { store(s.muster.restart.max_delay, v.duration()); }},
-      {"reschedule.attempts", scalar,
+      {"restart.interval", [](V v, S s) { store_seconds(s.muster.restart.interval, v); }},
+      {"restart.delay", [](V v, S s) { store(s.muster.restart.delay, v.duration()); }},
+      {"restart.delay_function",
+       [](V v, S s) { store(s.muster.restart.delay_function, one_of<DelayFunction>(v)); }},
+      {"restart.max_delay", [](V v, S s) { store(s.muster.restart.max_delay, v.duration()); }},
+      {"reschedule.attempts",
        [](V v, S s) { store(s.muster.reschedule.attempts, v.integer(0, most_attempts)); }},
-      {"reschedule.interval", scalar,
-       [](V v, S s) { store_seconds(s.muster.reschedule.interval, v); }},
-      {"reschedule.unlimited", scalar,
-       [](V v, S s) { store(s.muster.reschedule.unlimited, v.boolean()); }},
-      {"no_progress.cycles", scalar,
+      {"reschedule.interval", [](V v, S s) { store_seconds(s.muster.reschedule.interval, v); }},
+      {"reschedule.unlimited", [](V v, S s) { store(s.muster.reschedule.unlimited, v.boolean()); }},
+      {"no_progress.cycles",
        [](V v, S s) { store(s.muster.no_progress_cycles, v.integer(1, most_attempts)); }},
-      {"classes.user.action", scalar, read_class_action<FailureClass::user>},
-      {"classes.infra.action", scalar, read_class_action<FailureClass::infra>},
-      {"classes.hw.action", scalar, read_class_action<FailureClass::hw>},
-      {"classes.hang.action", scalar, read_class_action<FailureClass::hang>},
-      {"classes.sdc.action", scalar, read_class_action<FailureClass::sdc>},
-      {"classes.preempted.action", scalar, read_class_action<FailureClass::preempted>},
-      {"classes.divergence.action", scalar, read_class_action<FailureClass::divergence>},
-      {"rules", SettingShape::structure, [](V v, S s) { s.muster.rules = read_rule_list(v); }},
-      {"stop.signal", scalar, read_signal},
-      {"stop.grace", scalar, [](V v, S s) { store(s.muster.stop.grace, v.duration()); }},
-      {"stop.grace_max", scalar, [](V v, S s) { store(s.muster.stop.grace_max, v.duration()); }},
+      {"classes.user.action", read_class_action<FailureClass::user>},
+      {"classes.infra.action", read_class_action<FailureClass::infra>},
+      {"classes.hw.action", read_class_action<FailureClass::hw>},
+      {"classes.hang.action", read_class_action<FailureClass::hang>},
+      {"classes.sdc.action", read_class_action<FailureClass::sdc>},
+      {"classes.preempted.action", read_class_action<FailureClass::preempted>},
+      {"classes.divergence.action", read_class_action<FailureClass::divergence>},
+      {"rules", [](V v, S s) { s.muster.rules = read_rule_list(v); }, SettingShape::structure},
+      {"stop.signal", read_signal},
+      {"stop.grace", [](V v, S s) { store(s.muster.stop.grace, v.duration()); }},
+      {"stop.grace_max", [](V v, S s) { store(s.muster.stop.grace_max, v.duration()); }},
   };
 }
 

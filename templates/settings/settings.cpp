@@ -2,8 +2,10 @@
 // table row for each path (setting_table.h); this file finds the rows' values in both places.
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/reader.h"
@@ -11,18 +13,10 @@
 namespace muster {
 namespace {
 
-const Setting* find_setting(std::string_view path) {
-  for (const Setting& setting : setting_table()) {
-    if (setting.path == path) return &setting;
-  }
-  return nullptr;
-}
-
 bool is_group(std::string_view path) {
   const std::string prefix = std::string(path) + '.';
-  const auto& table = setting_table();
-  return std::any_of(table.begin(), table.end(),
-                     [&](const Setting& setting) { return setting.path.starts_with(prefix); });
+  return std::ranges::any_of(
+      setting_table(), [&](const Setting& setting) { return setting.path.starts_with(prefix); });
 }
 
 // A setting that goes by the same name elsewhere: `rules` for `restart.rules`.
@@ -105,14 +99,10 @@ class SettingsReader {
     YamlNode list;
     list.kind = YamlNode::Kind::list;
     list.place = text.place;
-    std::size_t at = 0;
-    while (at <= text.text.size()) {
-      const std::size_t comma = std::min(text.text.find(',', at), text.text.size());
-      std::string part = text.text.substr(at, comma - at);
-      part.erase(0, part.find_first_not_of(' '));
-      part.erase(part.find_last_not_of(' ') + 1);
+    std::istringstream parts(text.text);
+    for (std::string part; std::getline(parts, part, ',');) {
+      part = std::string(trimmed(part));
       if (!part.empty()) list.items.push_back(scalar_node(part, text.place, true));
-      at = comma + 1;
     }
     return list;
   }
@@ -140,10 +130,12 @@ class SettingsReader {
   std::map<std::string, std::string> seen_;  // setting -> the key path that set it
 };
 
-// Where a setting is written, in the map or among the properties.
-const YamlNode& place_of(const std::string& path, const Value& muster, const Value& properties) {
+// A setting where it is written, in the map or among the properties.
+Value written(const std::string& path, const Value& muster, const Value& properties,
+              FindingList& findings) {
   const YamlNode* in_map = muster.is_map() ? muster.node().find_path(path) : nullptr;
-  return in_map ? *in_map : *properties.node().find("muster." + path);
+  const std::string name = "muster." + path;
+  return Value(in_map ? *in_map : *properties.node().find(name), name, findings);
 }
 
 // With a number of GPUs the number of processes is known, and nothing is left to count.
@@ -155,12 +147,17 @@ void settle_processes(const Value& muster, const Value& properties, Reading& rea
   distribution.process_per_gpu = false;
   distribution.processes_per_node = std::max(1, *gpus);
   if (*gpus > 0) return;
-  const std::string path = "processes_per_node";
-  Value(place_of(path, muster, properties), "muster." + path, reading.findings)
+  written("processes_per_node", muster, properties, reading.findings)
       .error("'gpus' needs a GPU, and muster.nodes.gpus is 0");
 }
 
 }  // namespace
+
+const Setting* find_setting(std::string_view path) {
+  const auto& table = setting_table();
+  const auto found = std::ranges::find(table, path, &Setting::path);
+  return found == table.end() ? nullptr : &*found;
+}
 
 void read_settings(const Value& muster, const Value& properties, Reading& reading, JobSpec& spec) {
   SettingsReader reader(reading, spec);
@@ -169,14 +166,11 @@ void read_settings(const Value& muster, const Value& properties, Reading& readin
   settle_processes(muster, properties, reading, spec);
   const HangSettings& hang = spec.muster.hang;
   if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
-    Value(place_of("hang.watch", muster, properties), "muster.hang.watch", reading.findings)
-        .error(
-            "'output' needs an explicit "
-            "muster.hang.timeout");
+    written("hang.watch", muster, properties, reading.findings)
+        .error("'output' needs an explicit muster.hang.timeout");
   }
-  if (spec.muster.restart.max_delay < spec.muster.restart.delay) {
-    spec.muster.restart.max_delay = spec.muster.restart.delay;
-  }
+  spec.muster.restart.max_delay =
+      std::max(spec.muster.restart.max_delay, spec.muster.restart.delay);
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace muster {
 namespace {
@@ -9,19 +10,6 @@ namespace {
 // A person fixes a few errors at a time; more only fills the screen.
 constexpr std::size_t max_findings = 200;
 constexpr std::size_t max_line_bytes = 160;
-
-std::string_view line_of(const std::string& text, int line) {
-  std::size_t start = 0;
-  for (int at = 1; at < line; ++at) {
-    const std::size_t end = text.find('\n', start);
-    if (end == std::string::npos) return {};
-    start = end + 1;
-  }
-  std::string_view rest = std::string_view(text).substr(start);
-  rest = rest.substr(0, rest.find('\n'));
-  if (!rest.empty() && rest.back() == '\r') rest.remove_suffix(1);
-  return rest;
-}
 
 bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
@@ -61,28 +49,28 @@ std::string caret_under(const std::string& line, int column) {
 
 }  // namespace
 
-const char* severity_name(Severity severity) {
-  switch (severity) {
-    case Severity::error:
-      return "error";
-    case Severity::unresolved:
-      return "unresolved";
-    case Severity::warning:
-      return "warning";
-    case Severity::note:
-      return "note";
+std::string_view line_of(std::string_view text, int line) {
+  for (int at = 1; at < line; ++at) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return {};
+    text.remove_prefix(end + 1);
   }
-  return "?";
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+const char* severity_name(Severity severity) {
+  constexpr const char* names[] = {"error", "unresolved", "warning", "note"};
+  return names[static_cast<std::size_t>(severity)];
 }
 
 bool has_errors(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& each) { return each.severity == Severity::error; });
+  return std::ranges::find(findings, Severity::error, &Finding::severity) != findings.end();
 }
 
 bool has_unresolved(const std::vector<Finding>& findings) {
-  return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& each) { return each.severity == Severity::unresolved; });
+  return std::ranges::find(findings, Severity::unresolved, &Finding::severity) != findings.end();
 }
 
 std::string print(const Finding& finding) {
@@ -137,19 +125,19 @@ void FindingList::add(Severity severity, const Place& place, std::string key, st
   if (hide_lines_) findings_.back().source_line.clear();
 }
 
+void sort_findings(std::vector<Finding>& findings) {
+  std::ranges::stable_sort(
+      findings, {}, [](const Finding& one) { return std::tuple(one.order, one.line, one.column); });
+}
+
 std::vector<Finding> FindingList::take_sorted() {
-  std::vector<Finding> out = std::move(findings_);
-  findings_.clear();
-  std::stable_sort(out.begin(), out.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.order, a.line, a.column) < std::tie(b.order, b.line, b.column);
-  });
+  std::vector<Finding> out = std::exchange(findings_, {});
+  sort_findings(out);
   if (dropped_ > 0 && !out.empty()) {
-    Finding more;
-    more.severity = Severity::error;
+    Finding& more = out.emplace_back();
     more.file = out.front().file;
     more.message = "and " + std::to_string(dropped_) + " more; only the first " +
                    std::to_string(max_findings) + " are shown";
-    out.push_back(more);
   }
   dropped_ = 0;
   return out;

@@ -35,6 +35,9 @@ struct Place {
   int column = 0;  // in bytes
 };
 
+// Of a text, from 1 on, without its end; without data where there is no such line.
+std::string_view line_of(std::string_view text, int line);
+
 struct Finding {
   Severity severity = Severity::error;
   std::string file;
@@ -50,6 +53,8 @@ struct Finding {
 const char* severity_name(Severity severity);
 bool has_errors(const std::vector<Finding>& findings);
 bool has_unresolved(const std::vector<Finding>& findings);
+// In line order, files in reading order.
+void sort_findings(std::vector<Finding>& findings);
 
 // `job.yml:12:3: error: message; suggestion`, then the source line and a caret under the column.
 // Control characters of the file are replaced, so the text is safe to print on a terminal.
@@ -65,7 +70,7 @@ class FindingList {
            std::string suggestion = "");
   // From here on findings carry no source line: the file holds secrets.
   void hide_source_lines() { hide_lines_ = true; }
-  // In line order, files in reading order. Leaves the list empty.
+  // Leaves the list empty.
   std::vector<Finding> take_sorted();
   // True when further findings are only counted: suggestions for them need not be computed.
   bool full() const;

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 namespace {
@@ -28,12 +30,6 @@ std::string padded(int number, std::size_t width) {
   return out.size() < width ? std::string(width - out.size(), '0') + out : out;
 }
 
-std::string without_blanks_around(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 // Splits at commas outside brackets; blanks around the parts are dropped.
 std::optional<Names> split(std::string_view text, bool in_brackets) {
   Names parts(1);
@@ -49,7 +45,7 @@ std::optional<Names> split(std::string_view text, bool in_brackets) {
     }
   }
   if (depth != 0) return std::nullopt;
-  for (std::string& part : parts) part = without_blanks_around(part);
+  for (std::string& part : parts) part = std::string(trimmed(part));
   return parts;
 }
 
@@ -111,16 +107,7 @@ Result<Names> expand_name(std::string_view name) {
 }
 
 bool is_host_name(std::string_view name) {
-  const auto legal = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           (letter >= '0' && letter <= '9') || letter == '-' || letter == '.' || letter == '_' ||
-           letter == ':';
-  };
-  if (name.empty() || name.size() > 253 || name.front() == '-') return false;
-  for (const char letter : name) {
-    if (!legal(letter)) return false;
-  }
-  return true;
+  return name.size() <= 253 && !name.starts_with('-') && is_made_of_letters(name, "-._:");
 }
 
 }  // namespace

@@ -31,26 +31,13 @@ const YamlNode* YamlNode::find_path(std::string_view path) const {
 }
 
 YamlNode scalar_node(std::string text, Place place, bool quoted) {
-  YamlNode node;
-  node.kind = YamlNode::Kind::scalar;
-  node.place = std::move(place);
-  node.text = std::move(text);
-  node.quoted = quoted;
-  return node;
+  return {YamlNode::Kind::scalar, std::move(place), std::move(text), quoted, {}, {}};
 }
 
 std::string describe(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "nothing";
-    case YamlNode::Kind::scalar:
-      return quoted_text(node.text);
-    case YamlNode::Kind::list:
-      return "a list";
-    case YamlNode::Kind::map:
-      return "a map";
-  }
-  return "?";
+  if (node.kind == YamlNode::Kind::scalar) return quoted_text(node.text);
+  if (node.kind == YamlNode::Kind::null) return "nothing";
+  return node.kind == YamlNode::Kind::list ? "a list" : "a map";
 }
 
 }  // namespace muster

@@ -19,8 +19,8 @@ struct YamlNode {
   Place place;
   std::string text;     // of a scalar
   bool quoted = false;  // in quotes, a block scalar or tagged as text: never a number or boolean
-  std::vector<YamlNode> items;     // of a list
-  std::vector<Entry> entries;  // of a map, in file order, keys unique
+  std::vector<YamlNode> items;  // of a list
+  std::vector<Entry> entries;   // of a map, in file order, keys unique
 
   // The value under `key` of a map; nullptr if absent or not a map.
   const YamlNode* find(std::string_view key) const;

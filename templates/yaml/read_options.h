@@ -9,10 +9,10 @@
 
 #include "scheduler/model/result.h"
 #include "templates/yaml/finding.h"
+#include "templates/yaml/node.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
-
-struct YamlNode;
 
 enum class FileKind {
   empty,  // nothing but comments: an error
@@ -51,6 +51,13 @@ struct ReadOptions {
 // The first step for every file of ours: text and `--set` options in, tree out.
 // Null after an error, which is then in `findings`; a null node for an empty file.
 std::shared_ptr<const YamlNode> parse_with_sets(const std::string& path, std::string_view text,
-                                            const ReadOptions& options, FindingList& findings);
+                                                const ReadOptions& options, FindingList& findings);
+
+// What is wrong with a `--set a.b=value` itself, whatever the file says; empty: nothing.
+std::string set_option_problem(const std::string& option);
+
+// Which kind of file a tree is: by `type`, else by `$schema`, else by its shape. Findings say when
+// the two differ and when the kind is one that muster does not offer.
+FileKind detect_kind(const Value& root);
 
 }  // namespace muster

@@ -1,16 +1,17 @@
 #include "templates/yaml/reader.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/parser.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
 #include <sstream>
 
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
 #include "scheduler/text/spelling.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 
@@ -28,15 +29,6 @@ bool is_text_tag(const std::string& tag) {
 
 bool is_known_tag(const std::string& tag) {
   return tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
-}
-
-std::string_view line_at(std::string_view text, int line) {
-  for (int at = 0; at < line; ++at) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  return text.substr(0, text.find('\n'));
 }
 
 // Builds the tree from the parser's events. Depth is limited here, so nothing below recurses far.
@@ -96,7 +88,7 @@ class TreeBuilder final : public YAML::EventHandler {
   std::optional<Place> open_bracket() const {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       const Place& place = frame->node.place;
-      const std::string_view line = line_at(text_, place.line - 1);
+      const std::string_view line = line_of(text_, place.line);
       const auto column = static_cast<std::size_t>(place.column - 1);
       if (column < line.size() && (line[column] == '{' || line[column] == '[')) return place;
     }
@@ -327,7 +319,7 @@ bool is_never_closed(const YAML::ParserException& error) {
 
 // `where`: the parser gave up there; below the text when it went on to its end.
 std::string never_closed(const Place& bracket, std::string_view text, const YAML::Mark& where) {
-  const bool is_map = line_at(text, bracket.line - 1)[bracket.column - 1] == '{';
+  const bool is_map = line_of(text, bracket.line)[bracket.column - 1] == '{';
   const std::string opens = std::string("the '") + (is_map ? '{' : '[') + "' that opens here";
   if (where.line >= std::count(text.begin(), text.end(), '\n')) return opens + " is never closed";
   return opens + " has no ',' or '" + (is_map ? '}' : ']') + "' at line " +
@@ -369,8 +361,7 @@ std::size_t past_properties(std::string_view text, std::size_t at) {
 }
 
 bool is_key_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '-' || c == '.' || c == '$';
+  return is_made_of_letters({&c, 1}, "_-.$");
 }
 
 }  // namespace
@@ -401,11 +392,13 @@ std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
     if (bracket) return refuse(*bracket, never_closed(*bracket, text, error.mark));
     const bool placed = error.mark.line >= 0;
     const Place place{source, placed ? error.mark.line + 1 : 0, error.mark.column + 1};
-    return refuse(place, plain_words(error, line_at(text, error.mark.line)));
+    return refuse(place, plain_words(error, line_of(text, error.mark.line + 1)));
   } catch (const std::exception& error) {
     return refuse(Place{source, 0, 0}, std::string("not valid YAML: ") + error.what());
   }
-  return std::move(builder.root);
+  YamlNode& root = builder.root;
+  if (root.kind == YamlNode::Kind::null) root.place = Place{source, 0, 0};
+  return std::move(root);
 }
 
 Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset) {

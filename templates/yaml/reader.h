@@ -21,7 +21,8 @@ constexpr int max_depth = 64;
 constexpr int max_nodes = 50000;
 constexpr std::size_t max_expanded_bytes = std::size_t{8} << 20;
 
-// nullopt after an error, which is then in `findings`. An empty document is a null node.
+// nullopt after an error, which is then in `findings`. An empty document is a null node, which
+// stands at no line of the source.
 std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
                                   FindingList& findings);
 

@@ -6,10 +6,10 @@
 
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
-#include "templates/yaml/key_suggestion.h"
 #include "templates/yaml/yaml_1_1.h"
 
 namespace muster {
+
 namespace {
 
 std::string joined(const std::vector<std::string>& words) {
@@ -19,6 +19,112 @@ std::string joined(const std::vector<std::string>& words) {
     out += words[i];
   }
   return out;
+}
+
+struct Pair {
+  std::string_view key;
+  std::string_view other;
+};
+
+// Words from other launchers and schedulers.
+constexpr Pair synonyms[] = {
+    {"paths", "path"},
+    {"uri", "path"},
+    {"url", "path"},
+    {"nodes", "resources.instance_count"},
+    {"num_nodes", "resources.instance_count"},
+    {"node_count", "resources.instance_count"},
+    {"nnodes", "resources.instance_count"},
+    {"gpus", "muster.nodes.gpus"},
+    {"nproc_per_node", "distribution.process_count_per_instance"},
+    {"processes_per_node", "muster.processes_per_node"},
+    {"env", "environment_variables"},
+    {"envs", "environment_variables"},
+    {"environment_vars", "environment_variables"},
+    {"cmd", "command"},
+    {"run", "command"},
+    {"script", "command"},
+    {"entrypoint", "command"},
+    {"source_directory", "code"},
+    {"workdir", "code"},
+    {"target", "compute"},
+    {"cluster", "compute"},
+    {"time_limit", "limits.timeout"},
+    {"walltime", "limits.timeout"},
+    {"max_restarts", "muster.restart.attempts"},
+    {"retries", "muster.restart.attempts"},
+    {"experiment", "experiment_name"},
+    {"labels", "tags"},
+    {"hosts", "nodes"},
+};
+
+// Key -> the map it belongs under.
+constexpr Pair homes[] = {
+    {"instance_count", "resources"},
+    {"instance_type", "resources"},
+    {"max_instance_count", "resources"},
+    {"shm_size", "resources"},
+    {"docker_args", "resources"},
+    {"process_count_per_instance", "distribution"},
+    {"worker_count", "distribution"},
+    {"parameter_server_count", "distribution"},
+    {"timeout", "limits"},
+    {"max_total_trials", "limits"},
+    {"max_concurrent_trials", "limits"},
+    {"trial_timeout", "limits"},
+    {"job_tier", "queue_settings"},
+    {"priority", "queue_settings"},
+    {"image", "environment"},
+    {"conda_file", "environment"},
+    {"build", "environment"},
+    {"primary_metric", "objective"},
+    {"goal", "objective"},
+    {"default_compute", "settings"},
+    {"default_datastore", "settings"},
+    {"continue_on_step_failure", "settings"},
+    {"force_rerun", "settings"},
+    {"restart", "muster"},
+    {"reschedule", "muster"},
+    {"checkpoint", "muster"},
+    {"resume", "muster"},
+    {"health", "muster"},
+    {"placement", "muster"},
+    {"hang", "muster"},
+};
+
+template <std::size_t n>
+std::string_view look_up(const Pair (&table)[n], std::string_view key) {
+  const auto* found = std::ranges::find(table, folded(key), &Pair::key);
+  return found == std::end(table) ? std::string_view() : found->other;
+}
+
+// `resources.instance_count` fits below the top level only; `path` only where it is legal.
+bool fits(std::string_view synonym, const std::vector<std::string>& legal_here) {
+  const std::string_view head = synonym.substr(0, synonym.find('.'));
+  return std::find(legal_here.begin(), legal_here.end(), head) != legal_here.end();
+}
+
+bool is_placeholder(std::string_view text) {
+  const auto wrapped = [&](std::string_view open, std::string_view close) {
+    return text.size() > open.size() + close.size() && text.starts_with(open) &&
+           text.ends_with(close);
+  };
+  const bool one_angle = wrapped("<", ">") && text.find('<', 1) == std::string_view::npos;
+  const bool one_brace = wrapped("{{", "}}") && text.find("{{", 2) == std::string_view::npos;
+  return one_angle || one_brace;
+}
+
+// What to write instead of an unknown key: another word for a key legal here, a key that belongs
+// under another map than `here`, a near miss of a key legal here; empty if nothing fits.
+std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here,
+                        std::string_view here) {
+  const std::string_view synonym = look_up(synonyms, key);
+  if (!synonym.empty() && fits(synonym, legal_here)) {
+    return "did you mean " + quoted_text(synonym) + "?";
+  }
+  const std::string_view home = look_up(homes, key);
+  if (!home.empty() && !here.ends_with(home)) return "it belongs under " + quoted_text(home);
+  return did_you_mean(key, legal_here);
 }
 
 }  // namespace
@@ -38,6 +144,15 @@ void Value::unresolved(std::string message, std::string suggestion) const {
 
 void Value::warning(std::string message) const {
   report(Severity::warning, std::move(message));
+}
+
+bool Value::is_to_be_replaced(std::string_view text, std::string_view by_what) const {
+  const bool is_open = is_placeholder(text);
+  if (is_open) {
+    unresolved(quoted_text(text) + ": replace the placeholder" + (by_what.empty() ? "" : " by ") +
+               std::string(by_what));
+  }
+  return is_open;
 }
 
 void Value::note(std::string message) const {
@@ -137,6 +252,14 @@ std::vector<Value> Value::list_or_one() const {
   return list();
 }
 
+std::vector<std::string> Value::texts() const {
+  std::vector<std::string> out;
+  for (const Value& each : list_or_one()) {
+    if (const auto text = each.text()) out.push_back(*text);
+  }
+  return out;
+}
+
 std::map<std::string, std::string> Value::text_map() const {
   std::map<std::string, std::string> out;
   MapReader map(*this);
@@ -161,8 +284,7 @@ std::optional<int> Value::word_index(const std::vector<std::string>& names) cons
 
 std::optional<std::string> Value::word(const std::vector<std::string>& words) const {
   const auto index = word_index(words);
-  if (!index) return std::nullopt;
-  return words[static_cast<std::size_t>(*index)];
+  return index ? std::optional(words[static_cast<std::size_t>(*index)]) : std::nullopt;
 }
 
 bool note_other_reading(const Value& value) {
@@ -205,34 +327,27 @@ std::optional<long long> whole_number(std::string_view text) {
   return static_cast<long long>(*value);
 }
 
-bool is_placeholder(std::string_view text) {
-  const auto wrapped = [&](std::string_view open, std::string_view close) {
-    return text.size() > open.size() + close.size() && text.starts_with(open) &&
-           text.ends_with(close);
-  };
-  const bool one_angle = wrapped("<", ">") && text.find('<', 1) == std::string_view::npos;
-  const bool one_brace = wrapped("{{", "}}") && text.find("{{", 2) == std::string_view::npos;
-  return one_angle || one_brace;
+bool is_made_of_letters(std::string_view text, std::string_view others) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != others.npos;
+  });
 }
 
 MapReader::MapReader(const Value& map) {
-  if (!map.present()) {
-    return;
-  }
-  if (!map.is_map()) {
+  if (map.is_map()) {
+    map_ = map;
+  } else if (map.present()) {
     map.error("expected a map, got " + describe(map.node()));
-    return;
   }
-  map_ = map;
 }
 
 Value MapReader::take(std::string_view key) {
   known_.emplace_back(key);
   if (!map_.given()) return {};
-  for (const Entry& entry : map_.node().entries) {
-    if (entry.key == key) return map_.entry(entry);
-  }
-  return {};
+  const auto& entries = map_.node().entries;
+  const auto found = std::ranges::find(entries, key, &Entry::key);
+  return found == entries.end() ? Value() : map_.entry(*found);
 }
 
 Value MapReader::require(std::string_view key) {

@@ -3,6 +3,7 @@
 // A MapReader remembers the keys it was asked for; whatever is left over is an unknown key.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -45,6 +46,7 @@ class Value {
   std::optional<Milliseconds> duration() const;
   std::vector<Value> list() const;                      // the items; an error for anything else
   std::vector<Value> list_or_one() const;               // a single scalar counts as a list of one
+  std::vector<std::string> texts() const;               // of list_or_one
   std::map<std::string, std::string> text_map() const;  // null values are empty text
 
   // One of a fixed set of words, case and `-`/`_` ignored.
@@ -56,6 +58,12 @@ class Value {
     if (!index) return std::nullopt;
     return (words.begin() + *index)->second;
   }
+  // One of all words of an enumeration, in its order (EnumWords).
+  template <class E, std::size_t n>
+  std::optional<E> choice(const std::array<std::string_view, n>& words) const {
+    const auto index = word_index({words.begin(), words.end()});
+    return index ? std::optional(static_cast<E>(*index)) : std::nullopt;
+  }
   // The word itself, in the spelling listed.
   std::optional<std::string> word(const std::vector<std::string>& words) const;
 
@@ -65,6 +73,8 @@ class Value {
   void warning(std::string message) const;
   void note(std::string message) const;
   void report(Severity severity, std::string message, std::string suggestion = "") const;
+  // Wholly `<...>` or `{{...}}`, which the author still has to fill in: says so, and true.
+  bool is_to_be_replaced(std::string_view text, std::string_view by_what = "") const;
   // "did you mean 'x'?" as above; nothing once findings are no longer shown.
   template <class Names>
   std::string suggest(std::string_view wrong, const Names& names) const {
@@ -119,7 +129,12 @@ std::optional<bool> boolean_word(std::string_view text);
 std::optional<long long> whole_number(std::string_view text);
 std::optional<double> real_number(std::string_view text);
 
-// Wholly `<...>` or `{{...}}`: something the author still has to fill in.
-bool is_placeholder(std::string_view text);
+// Letters and digits of ASCII, and those of `others`; not empty.
+bool is_made_of_letters(std::string_view text, std::string_view others);
+
+template <class Field, class T>
+void store(Field& field, const std::optional<T>& value) {
+  if (value) field = static_cast<Field>(*value);
+}
 
 }  // namespace muster

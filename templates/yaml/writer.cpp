@@ -51,11 +51,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 bool is_plain(std::string_view text) {
-  if (text.empty() || text.front() == '-' || text.front() == '.') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == '/';
-  });
+  return is_made_of_letters(text, "_-./") && text.front() != '-' && text.front() != '.';
 }
 
 // In any version of YAML a number or a date that is plain begins with a digit.
@@ -76,9 +72,8 @@ bool fits_block(const YamlNode& node) {
   if (text.find('\n') == std::string::npos || text.front() == ' ' || text.front() == '\n') {
     return false;
   }
-  const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
-    return is_control(c) && c != '\n' && c != '\t';
-  });
+  const bool odd = std::any_of(text.begin(), text.end(),
+                               [](char c) { return is_control(c) && c != '\n' && c != '\t'; });
   const bool many_ends = text.size() > 1 && text.ends_with("\n\n");
   return !odd && !many_ends && text != "\n" && !has_other_line_ends(text);
 }

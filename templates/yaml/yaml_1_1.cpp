@@ -51,8 +51,8 @@ std::optional<long long> integer_of(std::string_view text) {
   if (text.starts_with("0x")) return digits(text.substr(2), 16);
   if (text.starts_with("0b")) return digits(text.substr(2), 2);
   if (const auto octal = octal_number(text)) return octal;
-  const bool plain = text == "0" || (all_of_set(text, decimals) && text.front() != '0' &&
-                                     text.front() != '_');
+  const bool plain =
+      text == "0" || (all_of_set(text, decimals) && text.front() != '0' && text.front() != '_');
   return plain ? digits(text, 10) : sexagesimal(text);
 }
 
@@ -73,9 +73,8 @@ std::string python_text(double value) {
   char out[64];
   const double size = std::abs(value);
   const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
-  const auto end = std::to_chars(
-      out, out + sizeof out, value,
-      fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  const auto end = std::to_chars(out, out + sizeof out, value,
+                                 fixed ? std::chars_format::fixed : std::chars_format::scientific);
   std::string text(out, end.ptr);
   if (fixed && text.find('.') == text.npos) text += ".0";
   return text;

@@ -11,6 +11,23 @@
 
 namespace muster {
 
+inline HealthFinding a_finding(const char* check, const char* device, CheckStatus status,
+                               const char* value = "", std::vector<std::string> evidence = {}) {
+  HealthFinding one = make_finding(*find_check(check), device, status);
+  one.value = value;
+  one.evidence = std::move(evidence);
+  return one;
+}
+
+inline StandingFault a_standing_fault(const HealthFinding& of) {
+  StandingFault fault;
+  fault.finding = of;
+  fault.severity = of.severity;
+  fault.id = "6f01ab22";
+  fault.first_seen = from_ms(1'800'000'000'000);
+  return fault;
+}
+
 // A look on a node.
 struct Looked {
   HostHealth look;
@@ -19,7 +36,7 @@ struct Looked {
     HealthProfile profile;
     profile.required = {"ib.state"};
     const CheckRules rules = rules_of(profile);
-    const RunFacts run{from_ms(1'800'000'000'000), "host-name", "6f", {}, utc_text};
+    const RunFacts run{from_ms(1'800'000'000'000), "host-name", "6f"};
     look = health_of(run, "h100", {});
     look.verdict = report_of(NodeVerdict{});
     for (const HealthFinding& one : findings) {
@@ -28,12 +45,8 @@ struct Looked {
     look.versions["host.versions"]["kernel"] = kernel;
   }
   Looked& drained_by(const HealthFinding& of) {
-    StandingFault fault;
-    fault.finding = of;
-    fault.severity = of.severity;
-    fault.id = "6f01ab22";
     NodeVerdict verdict;
-    verdict.drains = {fault};
+    verdict.drains = {a_standing_fault(of)};
     look.verdict = report_of(verdict);
     return *this;
   }

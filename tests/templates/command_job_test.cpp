@@ -1,6 +1,5 @@
 #include "templates/parse_file.h"
 
-#include "templates/job/cannot_run.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

@@ -12,7 +12,7 @@
 
 #include "launcher/wire/record_codec.h"
 #include "scheduler/text/text.h"
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/settings/setting_table.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

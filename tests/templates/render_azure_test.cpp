@@ -1,4 +1,4 @@
-#include "templates/render_azure.h"
+#include "templates/parse_file.h"
 
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

@@ -14,7 +14,6 @@
 #include "health/model/performance.h"
 #include "health/verdict/check_rules.h"
 #include "scheduler/text/duration.h"
-#include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -63,9 +62,13 @@ void say(HostHealth& answer, NodeFitness fitness, const std::string& why) {
   answer.why += (answer.why.empty() ? "" : "; ") + why;
 }
 
+bool is_open(const HealthFinding& finding, const CheckRules& rules) {
+  return finding.status == CheckStatus::unknown && is_required(rules.profile, finding.check);
+}
+
 void take(HostHealth& answer, const FleetJudgement& judgement, const CheckRules& rules, Time now) {
   const HealthFinding& finding = judgement.finding;
-  const RunFacts run{now, answer.node, answer.boot_id, {}, utc_text};
+  const RunFacts run{now, answer.node, answer.boot_id};
   FindingReport report = report_of(finding, 0, run, rules, {});
   const MonitorCode code = report.code;
   FindingReport* same = report_of_same(answer, judgement.alone);
@@ -78,9 +81,8 @@ void take(HostHealth& answer, const FleetJudgement& judgement, const CheckRules&
   }
   if (was_known) return;
   if (code == MonitorCode::critical) say(answer, NodeFitness::drained, sentence_of(finding));
-  const bool is_open =
-      finding.status == CheckStatus::unknown && is_required(rules.profile, finding.check);
-  if (is_open) say(answer, NodeFitness::unclear, "required check did not pass: " + finding.check);
+  if (is_open(finding, rules))
+    say(answer, NodeFitness::unclear, "required check did not pass: " + finding.check);
 }
 
 // Of one figure on the nodes of one kind.
@@ -115,34 +117,15 @@ std::vector<FigureRow> rows_of(const std::vector<HostHealth>& answers) {
   return rows;
 }
 
-bool is_asked_for(const std::vector<std::string>& checks, const std::string& check) {
-  const auto fits = [&](const std::string& pattern) { return fits_pattern(pattern, check); };
-  return checks.empty() || std::ranges::any_of(checks, fits);
-}
-
-void make_unclear(HostHealth& answer, const HealthFinding& finding, MonitorCode code,
-                  const CheckRules& rules, const char* why_open) {
-  const bool is_required_and_open =
-      finding.status == CheckStatus::unknown && is_required(rules.profile, finding.check);
-  const bool is_serious = code == MonitorCode::critical;
-  if (!is_serious && !is_required_and_open) return;
-  if (answer.fitness != NodeFitness::ok && answer.fitness != NodeFitness::unclear) return;
-  answer.fitness = NodeFitness::unclear;
-  answer.why += (answer.why.empty() ? "" : "; ") + finding.check +
-                (is_serious ? ": not as on most nodes" : why_open);
-}
-
-FindingReport reported(const HostHealth& answer, const HealthFinding& finding,
-                       const CheckRules& rules, Time now) {
-  const RunFacts run{now, answer.node, answer.boot_id, {}, utc_text};
-  return report_of(finding, 0, run, rules, {});
-}
-
 void add(HostHealth& answer, const HealthFinding& finding, const CheckRules& rules, Time now) {
   if (mode_of(rules, finding.check, finding.device) == CheckMode::off) return;
-  answer.findings.push_back(reported(answer, finding, rules, now));
-  make_unclear(answer, finding, answer.findings.back().code, rules,
-               ": no version has the majority");
+  const RunFacts run{now, answer.node, answer.boot_id};
+  answer.findings.push_back(report_of(finding, 0, run, rules, {}));
+  const bool is_serious = answer.findings.back().code == MonitorCode::critical;
+  if (!is_serious && !is_open(finding, rules)) return;
+  if (answer.fitness != NodeFitness::ok && answer.fitness != NodeFitness::unclear) return;
+  say(answer, NodeFitness::unclear,
+      finding.check + (is_serious ? ": not as on most nodes" : ": no version has the majority"));
 }
 
 std::string figures_table(const std::vector<HostHealth>& answers, const HealthTextForm& form) {

@@ -1,9 +1,10 @@
 #include "cli/health/cluster/fabric.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <tuple>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/health/profile.h"
 #include "cli/terminal/escape.h"
@@ -46,18 +47,6 @@ std::optional<std::filesystem::path> state_file(const HealthFabricOptions& optio
   return usual_state_file(host, state_name(options.hca));
 }
 
-FabricState remembered(const std::optional<std::filesystem::path>& path,
-                       const CommonOptions& common) {
-  if (!path) return {};
-  const auto text = read_state_file(*path);
-  if (text && !*text) return {};
-  auto state = text ? decode_fabric_state(**text) : Result<FabricState>(text.error());
-  if (state) return std::move(*state);
-  const std::string where = text ? path->string() + ": " : "";
-  notice(where + state.error().message + "; starting with empty state", common);
-  return {};
-}
-
 // What was kept when all was well, read as the tool's own answer.
 Result<std::optional<Fabric>> golden_of(const std::string& file) {
   if (file.empty()) return std::optional<Fabric>();
@@ -86,13 +75,6 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
            common);
   }
   return code;
-}
-
-void keep(const std::optional<std::filesystem::path>& file, const FabricState& state,
-          const CommonOptions& common) {
-  if (!file) return;
-  const auto saved = write_state_file(*file, encode_fabric_state(state));
-  if (!saved) notice(saved.error().message + ": state not saved", common);
 }
 
 Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {
@@ -177,19 +159,14 @@ std::string fabric_last_line(const FabricResult& result, bool color) {
     ++count;
   }
   if (count > 0) {
-    const std::string what =
-        count == 1 ? "1 host unavailable" : std::to_string(count) + " hosts unavailable";
-    return inked(what, Ink::red, color) + ":" + drained + "\n";
+    return inked(counted(count, "host") + " unavailable", Ink::red, color) + ":" + drained + "\n";
   }
   if (fabric_exit(result) == HealthExit::unclear) {
-    const bool is_silent = is_nothing_known(result);
-    return inked(
-               is_silent ? "nothing is known of the fabric" : "the state of the fabric is unknown",
-               Ink::yellow, color) +
-           "\n";
+    const char* what = is_nothing_known(result) ? "nothing is known of the fabric"
+                                                : "the state of the fabric is unknown";
+    return inked(what, Ink::yellow, color) + "\n";
   }
-  return inked("nothing in the fabric keeps jobs from its " + std::to_string(result.hosts) +
-                   (result.hosts == 1 ? " host" : " hosts"),
+  return inked("nothing in the fabric keeps jobs from its " + counted(result.hosts, "host"),
                Ink::green, color) +
          "\n";
 }
@@ -211,11 +188,8 @@ FabricLook::FabricLook(FabricLookOptions options, FabricState saved)
 }
 
 bool FabricLook::is_asked_for(std::string_view check) const {
-  if (mode_of(rules_, check, "") == CheckMode::off) return false;
-  return options_.checks.empty() ||
-         std::ranges::any_of(options_.checks, [&](const std::string& pattern) {
-           return fits_pattern(pattern, check);
-         });
+  return mode_of(rules_, check, "") != CheckMode::off &&
+         muster::is_asked_for(options_.checks, check);
 }
 
 void FabricLook::look() {
@@ -240,9 +214,9 @@ void FabricLook::look_at_links(Findings& findings) {
     if (const auto named = host_device_of(node.name)) hosts_.insert(named->host);
   }
   if (!is_asked_for(links_check)) return;
+  const Fabric* golden = options_.golden ? &*options_.golden : nullptr;
   add(findings,
-      answer.said.ok() ? judge_fabric_links(*links_, options_.golden ? &*options_.golden : nullptr,
-                                            options_.profile)
+      answer.said.ok() ? judge_fabric_links(*links_, golden, options_.profile)
                        : unknown(links_check, answer.said),
       answer);
 }
@@ -339,15 +313,10 @@ std::map<std::string, NodeVerdict> FabricLook::verdicts() const {
   for (const auto& [host, streaks] : state_.hosts) {
     NodeVerdict verdict = judge_node(streaks, rules_, options_.now());
     if (host.empty()) tools_to_questions(verdict);
-    const auto not_asked_of = [&](const StandingFault& one) {
-      return !is_asked_for(one.finding.check);
-    };
-    for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-      std::erase_if(*faults, not_asked_of);
-    }
+    keep_checks(verdict, [&](const std::string& check) { return is_asked_for(check); });
     // Of a host without the device that a required check is about nothing is asked.
-    const auto is_no_question = [&, &of = streaks](const SampleWanted& one) {
-      return !is_asked_for(one.check) || find_streak(of, one.check, one.device) == nullptr;
+    const auto is_no_question = [&of = streaks](const SampleWanted& one) {
+      return find_streak(of, one.check, one.device) == nullptr;
     };
     std::erase_if(verdict.unclear, is_no_question);
     std::erase_if(verdict.unconfirmed, is_no_question);
@@ -357,18 +326,14 @@ std::map<std::string, NodeVerdict> FabricLook::verdicts() const {
 }
 
 bool FabricLook::is_open() const {
-  for (const auto& [host, verdict] : verdicts()) {
+  return std::ranges::any_of(verdicts(), [](const auto& one) {
     // A tool that gave no answer gives none a second later.
-    if (host.empty()) continue;
-    if (!verdict.is_drained() && (!verdict.unclear.empty() || !verdict.unconfirmed.empty())) {
-      return true;
-    }
-  }
-  return false;
+    return !one.first.empty() && health_exit(one.second) == HealthExit::unclear;
+  });
 }
 
 FabricResult FabricLook::result() const {
-  const RunFacts at_head{options_.now(), options_.host, {}, {}, utc_text};
+  const RunFacts at_head{options_.now(), options_.host, {}};
   const auto took = std::chrono::steady_clock::now() - began_;
   FabricResult result;
   HostHealth& look = result.look;
@@ -436,14 +401,14 @@ int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& c
   wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, *tools); };
   wanted.now = wall_clock_now;
   const auto file = state_file(options, wanted.host);
-  FabricLook look(std::move(wanted), remembered(file, common));
+  FabricLook look(std::move(wanted), remembered_fabric(file, common));
   look.look();
   while (!options.quick && look.looks() < looks_most && look.is_open()) {
     std::this_thread::sleep_for(fast_sampling);
     look.look();
   }
   const FabricResult found = look.result();
-  keep(file, look.state(), common);
+  remember(file, look.state(), common);
   HealthResult result{wall_clock_now(), fabric_exit(found), {found.look}};
   result.monitor_hosts = MonitorHosts::in_device;
   result.text = [&](const HealthTextForm& form) { return fabric_text(found, form); };

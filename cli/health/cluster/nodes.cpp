@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <set>
 #include <string_view>
 #include <variant>
@@ -19,6 +20,7 @@
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/host_list.h"
 
 namespace muster {
@@ -101,11 +103,11 @@ Question question_of(const std::vector<ComputeTarget>& targets,
 
 // What a node of the target will be measured with; one without a profile, at most with that.
 ProbePlan plan_for(const Question& question, const std::string& target,
-                   const NodesMeasured& wanted) {
+                   const BenchmarksAsked& wanted) {
   const auto known = question.profiles.find(target);
   const bool is_known = known != question.profiles.end();
   ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
-  expected.verify = wanted.verify;
+  if (wanted.burn_minutes) expected.verify = std::chrono::minutes(*wanted.burn_minutes);
   return expected_plan(is_known ? known->second : HealthProfile{}, expected);
 }
 
@@ -122,9 +124,7 @@ std::vector<std::string> checks_of(const ProbePlan& plan) {
 // Before it is asked: how long it takes.
 void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profile,
               const CommonOptions& common) {
-  const std::size_t count = target.nodes.size();
-  const std::string nodes =
-      std::to_string(count) + (count == 1 ? " node" : " nodes") + " of " + target.name;
+  const std::string nodes = counted(target.nodes.size(), "node") + " of " + target.name;
   if (plan.probes.empty()) {
     return notice(nodes +
                       ": the profile has no minimum for a benchmark of one node: nothing is "
@@ -139,7 +139,7 @@ void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profi
 Question measuring_question(const std::vector<ComputeTarget>& targets,
                             const std::optional<HealthProfile>& profile,
                             const HealthRunOptions& options, const CommonOptions& common) {
-  const NodesMeasured& wanted = *options.measured;
+  const BenchmarksAsked& wanted = *options.measured;
   Question question;
   MeasureNodes request;
   request.nodes = meant(targets, question, profile);
@@ -152,8 +152,8 @@ Question measuring_question(const std::vector<ComputeTarget>& targets,
     if (has_profile) question.checks[target.name] = checks_of(plan);
   }
   for (const std::string& probe : wanted.only) request.words.push_back("--only=" + probe);
-  if (wanted.verify)
-    request.words.push_back("--burn-minutes=" + std::to_string(wanted.verify->count()));
+  if (wanted.burn_minutes)
+    request.words.push_back("--burn-minutes=" + std::to_string(*wanted.burn_minutes));
   if (!wanted.disk.empty()) request.words.push_back("--disk=" + wanted.disk);
   request.limit = options.timeout.value_or(longest + measuring_margin);
   request.timeout = std::min(reach_timeout, options.timeout.value_or(reach_timeout));
@@ -166,8 +166,7 @@ HealthProfile profile_of(const Question& question, const HostHealth& answer) {
   const auto known = question.profiles.find(answer.target);
   if (known != question.profiles.end()) return known->second;
   const ShippedProfile* shipped = find_shipped_profile(answer.profile.value_or(""));
-  if (shipped == nullptr) return {};
-  return read_health_profile(std::string(shipped->name), shipped->text, {}).profile;
+  return shipped == nullptr ? HealthProfile{} : profile_of(*shipped);
 }
 
 // Nodes cannot be forced from here.
@@ -176,80 +175,74 @@ std::string without_hint(std::string why) {
   return why;
 }
 
-// Reads answers until each node has one, or the controller goes away or stays silent.
-class Asking {
- public:
-  Asking(ControllerClient client, const Question& question)
-      : client_(std::move(client)), question_(question), waiting_(question.target_of) {}
+// Why not all answered; empty: all did.
+struct Unanswered {
+  std::string why;
+  std::optional<Refused> refused;  // the controller said so instead of asking them
+};
 
-  // An answer for each node; or what the controller said instead of asking them.
-  std::variant<std::vector<HostHealth>, Refused> run() {
-    std::string lost;
-    const auto send = [&](const auto& request) { return client_.send(request); };
-    if (const auto sent = std::visit(send, question_.request); !sent) lost = sent.error().message;
-    const auto deadline = Clock::now() + question_.answered_within + patience;
-    while (lost.empty() && !waiting_.empty()) {
-      const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
-      auto message = client_.receive(std::max(left, Milliseconds{0}));
-      if (!message) {
-        lost = message.error().message;
-      } else if (!*message) {
-        lost = "the controller gave no answer";
-      } else if (const auto* no = std::get_if<Refused>(&(*message)->message)) {
-        return *no;
-      } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
-        take(*one, (*message)->payload);
-      }
+// Gives the answers to `take` while some are waited for, and the controller neither goes away nor
+// stays silent.
+template <class Request>
+Unanswered ask_nodes(ControllerClient& client, const Request& request, Milliseconds within,
+                     const std::function<bool()>& is_waiting,
+                     const std::function<void(const NodeLooked&, std::string)>& take) {
+  if (const auto sent = client.send(request); !sent) return {sent.error().message, {}};
+  const auto deadline = Clock::now() + within + patience;
+  while (is_waiting()) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(deadline - Clock::now());
+    auto message = client.receive(std::max(left, Milliseconds{0}));
+    if (!message) return {message.error().message, {}};
+    if (!*message) return {"the controller gave no answer", {}};
+    if (const auto* no = std::get_if<Refused>(&(*message)->message)) return {no->message, *no};
+    if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
+      take(*one, std::move((*message)->payload));
     }
-    for (const auto& [node, target] : waiting_) answers_.push_back(without(node, target, lost));
-    return std::move(answers_);
   }
+  return {};
+}
 
- private:
-  static HostHealth without(const std::string& node, const std::string& target,
-                            const std::string& why) {
-    return no_answer(node, target, why, utc_text(wall_clock_now()));
-  }
+HostHealth answer_of(const Question& question, const NodeLooked& looked, const std::string& node,
+                     const std::string& target, const std::string& payload) {
+  const std::string now = utc_text(wall_clock_now());
+  if (looked.error.empty()) return read_answer(node, target, payload, now);
+  const bool measures = std::holds_alternative<MeasureNodes>(question.request);
+  if (!measures) return no_answer(node, target, looked.error, now);
+  if (!looked.is_reached) return no_answer(node, target, not_started + looked.error, now);
+  const auto checks = question.checks.find(target);
+  const bool is_known = checks != question.checks.end() && !checks->second.empty();
+  const std::string what = looked.is_started ? "not measured: " : not_started;
+  return not_measured(node, target, what + without_hint(looked.error),
+                      is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
+}
 
-  void take(const NodeLooked& looked, const std::string& payload) {
-    const auto found = waiting_.find(looked.node.value);
-    if (found == waiting_.end()) return;
+// An answer for each node; or what the controller said instead of asking them.
+std::variant<std::vector<HostHealth>, Refused> ask_all(ControllerClient client,
+                                                       const Question& question) {
+  std::map<std::string, std::string> waiting = question.target_of;
+  std::vector<HostHealth> answers;
+  const auto take = [&](const NodeLooked& looked, const std::string& payload) {
+    const auto found = waiting.find(looked.node.value);
+    if (found == waiting.end()) return;
     const auto& [node, target] = *found;
-    HostHealth answer = answer_of(looked, node, target, payload);
+    HostHealth& answer = answers.emplace_back(answer_of(question, looked, node, target, payload));
     // A look of its own may see no reason any more: it gets no job all the same.
     if (!looked.drained.empty() && answer.fitness != NodeFitness::drained) {
       answer.fitness = NodeFitness::drained;
       answer.why = looked.drained;
     }
-    answers_.push_back(std::move(answer));
-    waiting_.erase(found);
+    waiting.erase(found);
+  };
+  const auto ask = [&](const auto& request) {
+    return ask_nodes(
+        client, request, question.answered_within, [&] { return !waiting.empty(); }, take);
+  };
+  const Unanswered without = std::visit(ask, question.request);
+  if (without.refused) return *without.refused;
+  for (const auto& [node, target] : waiting) {
+    answers.push_back(no_answer(node, target, without.why, utc_text(wall_clock_now())));
   }
-
-  HostHealth answer_of(const NodeLooked& looked, const std::string& node, const std::string& target,
-                       const std::string& payload) const {
-    const bool measures = std::holds_alternative<MeasureNodes>(question_.request);
-    const std::string now = utc_text(wall_clock_now());
-    if (looked.error.empty()) return read_answer(node, target, payload, now);
-    if (!measures) return without(node, target, looked.error);
-    if (!looked.is_reached) return without(node, target, not_started + looked.error);
-    const auto checks = question_.checks.find(target);
-    const bool is_known = checks != question_.checks.end() && !checks->second.empty();
-    const std::string what = looked.is_started ? "not measured: " : not_started;
-    return not_measured(node, target, what + without_hint(looked.error),
-                        is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
-  }
-
-  ControllerClient client_;
-  const Question& question_;
-  std::map<std::string, std::string> waiting_;
-  std::vector<HostHealth> answers_;
-};
-
-void complete(std::vector<NodeOutput>& outputs, const std::vector<bool>& is_told,
-              const std::string& why) {
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!is_told[i]) outputs[i].error = why;
-  }
+  return answers;
 }
 
 std::string or_else(const std::string& meant, const std::string& otherwise) {
@@ -278,15 +271,13 @@ Error unknown_node(const std::string& name, const std::vector<std::string>& name
 Status add_meant(const std::string& word, const std::vector<std::string>& names,
                  std::set<std::string>& meant) {
   if (word.find('*') != word.npos) {
-    const std::size_t before = meant.size();
     bool fits = false;
     for (const std::string& name : names) {
       if (!fits_pattern(word, name)) continue;
       fits = true;
       meant.insert(name);
     }
-    if (!fits && meant.size() == before) return unknown_node(word, names);
-    return Done{};
+    return fits ? Status(Done{}) : unknown_node(word, names);
   }
   const auto expanded = expand_hosts(word);
   if (!expanded) return expanded.error();
@@ -305,10 +296,8 @@ Result<std::vector<ComputeTarget>> candidates(const std::vector<ComputeTarget>& 
     if (target.name == wanted) return std::vector{target};
     names.push_back(target.name);
   }
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "there are " : ", ") + name;
   return Error{"there is no compute target " + quoted_text(wanted) + "; " +
-               or_else(did_you_mean(wanted, names), all)};
+               or_else(did_you_mean(wanted, names), "there are " + joined(names))};
 }
 
 }  // namespace
@@ -332,7 +321,7 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
                                 : question_of(*targets, profile, options);
   auto client = ensure_controller(Home::from_environment(), common);
   if (!client) return complain(client.error().message, internal_error, common);
-  auto asked = Asking(std::move(*client), question).run();
+  auto asked = ask_all(std::move(*client), question);
   if (const auto* no = std::get_if<Refused>(&asked)) {
     return complain(no->message, no->exit_code, common);
   }
@@ -395,38 +384,25 @@ std::vector<NodeOutput> DeskNodes::run(const std::vector<NodeCommand>& commands)
 }
 
 std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands) {
-  std::vector<NodeOutput> outputs(commands.size());
-  std::vector<bool> is_told(commands.size(), false);
-  auto client = ensure_controller(Home::from_environment(), common_);
-  const MeasureNodes request = probes_of(target_, commands, reach_);
-  std::string lost;
-  if (!client) {
-    lost = client.error().message;
-  } else if (const auto sent = client->send(request); !sent) {
-    lost = sent.error().message;
-  }
+  std::vector<std::optional<NodeOutput>> told(commands.size());
+  std::size_t missing = commands.size();
   Milliseconds longest{0};
   for (const NodeCommand& one : commands) longest = std::max<Milliseconds>(longest, one.deadline);
-  const auto until = Clock::now() + reach_ + longest + patience;
-  for (std::size_t told = 0; lost.empty() && told < commands.size();) {
-    const auto left = std::chrono::duration_cast<Milliseconds>(until - Clock::now());
-    auto message = client->receive(std::max(left, Milliseconds{0}));
-    if (!message) {
-      lost = message.error().message;
-    } else if (!*message) {
-      lost = "the controller gave no answer";
-    } else if (const auto* no = std::get_if<Refused>(&(*message)->message)) {
-      lost = no->message;
-    } else if (const auto* one = std::get_if<NodeLooked>(&(*message)->message)) {
-      const auto place = static_cast<std::size_t>(one->place);
-      if (place >= outputs.size() || is_told[place]) continue;
-      const std::string error = one->is_started ? one->error : "not started: " + one->error;
-      outputs[place] = {std::move((*message)->payload), error, one->is_void};
-      is_told[place] = true;
-      ++told;
-    }
-  }
-  complete(outputs, is_told, lost);
+  const auto take = [&](const NodeLooked& looked, std::string payload) {
+    const auto place = static_cast<std::size_t>(looked.place);
+    if (place >= told.size() || told[place]) return;
+    const std::string error = looked.is_started ? looked.error : not_started + looked.error;
+    told[place] = NodeOutput{std::move(payload), error, looked.is_void};
+    --missing;
+  };
+  const auto is_waiting = [&] { return missing > 0; };
+  auto client = ensure_controller(Home::from_environment(), common_);
+  const std::string lost = !client ? client.error().message
+                                   : ask_nodes(*client, probes_of(target_, commands, reach_),
+                                               reach_ + longest, is_waiting, take)
+                                         .why;
+  std::vector<NodeOutput> outputs;
+  for (auto& one : told) outputs.push_back(one ? std::move(*one) : NodeOutput{"", lost, false});
   return outputs;
 }
 

@@ -7,11 +7,10 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "cli/client/targets.h"
-#include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs_plan.h"
 #include "cli/health/idle.h"
@@ -21,7 +20,6 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "health/fabric/fabric.h"
 #include "health/fabric/readers.h"
 #include "health/fabric/tools.h"
@@ -42,18 +40,6 @@ constexpr std::int64_t port_least = 1'024;
 constexpr std::int64_t port_most = 50'000;
 constexpr std::size_t leaves_bytes_most = 4u << 20;
 constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
-
-struct Failure {
-  std::string sentence;
-  int code = 0;
-};
-template <class T>
-using OrFailure = std::variant<T, Failure>;
-
-int failed(const Failure& failure, const CommonOptions& common) {
-  complain(failure.sentence, common);
-  return failure.code;
-}
 
 std::string misfit_of(const HealthPairsOptions& options) {
   const Milliseconds time = options.time.value_or(usual_time);
@@ -77,31 +63,18 @@ std::string misfit_of(const HealthPairsOptions& options) {
   return {};
 }
 
-OrFailure<ComputeTarget> chosen_target(const HealthPairsOptions& options,
-                                       const CommonOptions& common) {
-  const auto known = find_targets(common);
-  if (!known) return Failure{known.error().message, internal_error};
-  print_findings(known->findings, common);
-  auto targets = chosen_nodes(known->targets, options.target, options.nodes);
-  if (!targets) return Failure{targets.error().message, usage_error};
+Result<ComputeTarget> chosen_target(const std::vector<ComputeTarget>& known,
+                                    const HealthPairsOptions& options) {
+  auto targets = chosen_nodes(known, options.target, options.nodes);
+  if (!targets) return targets.error();
   if (targets->size() > 1) {
-    return Failure{"the nodes are of several compute targets: --target names one", usage_error};
+    return Error{"the nodes are of several compute targets: --target names one"};
   }
-  ComputeTarget target = std::move(targets->front());
-  const std::string lonely = unreachable_by_others(target);
+  const std::string lonely = unreachable_by_others(targets->front());
   if (!lonely.empty()) {
-    return Failure{"node " + lonely + " has no address that other nodes could connect to",
-                   usage_error};
+    return Error{"node " + lonely + " has no address that other nodes could connect to"};
   }
-  return target;
-}
-
-OrFailure<HealthProfile> profile_for(const HealthPairsOptions& options, const ComputeTarget& target,
-                                     const CommonOptions& common) {
-  if (options.profile.empty()) return target.health.value_or(HealthProfile{});
-  auto profile = named_profile(options.profile, common);
-  if (!profile) return Failure{profile.error().message, invalid_file};
-  return std::move(*profile);
+  return std::move(targets->front());
 }
 
 template <class Bytes>
@@ -154,11 +127,11 @@ Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, De
   return candidates;
 }
 
-OrFailure<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
+Result<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
   std::vector<HcaPort> ports;
   for (const std::string& hca : options.hcas) {
     const auto port = read_hca_port(hca);
-    if (!port) return Failure{"--hca: " + port.error().message, usage_error};
+    if (!port) return Error{"--hca: " + port.error().message};
     ports.push_back(*port);
   }
   return ports;
@@ -177,33 +150,31 @@ Result<LeafOfNode> ask_leaves(const std::vector<HcaPort>& ports, const PairTeam&
   return leaves ? leaves : leaves_by_names(fabrics);
 }
 
-OrFailure<LeafOfNode> leaves_for(const HealthPairsOptions& options,
-                                 const std::vector<HcaPort>& ports, const PairTeam& team,
-                                 const std::vector<std::string>& rails,
-                                 const CommonOptions& common) {
+Result<LeafOfNode> leaves_for(const HealthPairsOptions& options, const std::vector<HcaPort>& ports,
+                              const PairTeam& team, const std::vector<std::string>& rails,
+                              const CommonOptions& common) {
   if (!options.leaves.empty()) {
     const auto text = read_input(options.leaves, leaves_bytes_most);
-    if (!text) return Failure{text.error().message, invalid_file};
+    if (!text) return text.error();
     auto leaves = read_leaves(*text);
-    if (!leaves) return Failure{options.leaves + ": " + leaves.error().message, invalid_file};
-    return std::move(*leaves);
+    if (!leaves) return Error{options.leaves + ": " + leaves.error().message};
+    return leaves;
   }
   if (rails.empty()) return LeafOfNode{};
   auto leaves = ask_leaves(ports, team, rails);
-  if (leaves) return std::move(*leaves);
+  if (leaves) return leaves;
   notice("leaf switches are not known (" + leaves.error().message +
              "): all nodes count as below one; --topology names them",
          common);
   return LeafOfNode{};
 }
 
-OrFailure<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
-                                 const HealthProfile& profile) {
+Result<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
+                              const HealthProfile& profile) {
   if (options.tcp) return CommonRails{};
   CommonRails rails = common_rails(team.members, profile);
   if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
-  return Failure{"the nodes have no InfiniBand device in common; --tcp measures over TCP",
-                 unclear_health};
+  return Error{"the nodes have no InfiniBand device in common; --tcp measures over TCP"};
 }
 
 void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
@@ -221,9 +192,7 @@ void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& opti
 }
 
 void tell_round(const PairRound& round, const CommonOptions& common) {
-  const std::size_t pairs = round.tests.size();
-  notice("round " + std::to_string(round.number) + ": " + std::to_string(pairs) +
-             (pairs == 1 ? " pair" : " pairs"),
+  notice("round " + std::to_string(round.number) + ": " + counted(round.tests.size(), "pair"),
          common);
 }
 
@@ -259,39 +228,30 @@ int tell(const PairsResult& result, const HealthPairsOptions& options,
 }
 
 constexpr std::size_t hcas_most = 64;
-constexpr std::string_view busy_word = "busy ";
-constexpr std::string_view hca_word = "hca ";
-constexpr std::string_view guid_word = "guid ";
-constexpr std::string_view boot_word = "boot ";
 constexpr std::size_t boot_id_bytes_most = 64;
 
-std::string after(std::string_view line, std::string_view word) {
-  return std::string(line.substr(word.size()));
+// 0: it is none.
+std::uint64_t guid_of(std::string_view digits) {
+  std::uint64_t guid = 0;
+  const auto [at, error] = std::from_chars(digits.begin(), digits.end(), guid, 16);
+  return error == std::errc() && at == digits.end() ? guid : 0;
 }
 
 // "fe80:0000:0000:0000:506b:4b03:00cc:1234": the last half.
-std::uint64_t guid_in(std::string_view gid) {
-  std::string digits;
-  for (const char c : gid) {
-    if (c != ':') digits += c;
-  }
+std::uint64_t guid_in(std::string gid) {
+  std::erase(gid, ':');
   constexpr std::size_t half = 16;
-  if (digits.size() != 2 * half) return 0;
-  std::uint64_t guid = 0;
-  const char* end = digits.data() + digits.size();
-  const auto [at, error] = std::from_chars(digits.data() + half, end, guid, 16);
-  return error == std::errc() && at == end ? guid : 0;
+  return gid.size() == 2 * half ? guid_of(std::string_view(gid).substr(half)) : 0;
 }
 
+// "0x506b4b0300cc1234 mlx5_0"
 void note_guid(std::string_view words, NodeReadiness& found) {
-  std::uint64_t guid = 0;
   const std::size_t blank = words.find(' ');
   if (blank == words.npos || !words.starts_with("0x")) return;
-  const char* end = words.data() + blank;
-  const auto [at, error] = std::from_chars(words.data() + 2, end, guid, 16);
-  const bool is_guid = error == std::errc() && at == end && guid != 0;
-  if (is_guid && found.guids.size() < hcas_most)
+  const std::uint64_t guid = guid_of(words.substr(2, blank - 2));
+  if (guid != 0 && found.guids.size() < hcas_most) {
     found.guids[std::string(words.substr(blank + 1))] = guid;
+  }
 }
 
 bool is_boot_id(std::string_view text) {
@@ -300,18 +260,15 @@ bool is_boot_id(std::string_view text) {
 }
 
 void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
-  NodeReadRequest request;
-  for (const std::string_view one : infiniband_state_sources()) request.sources.emplace_back(one);
-  const SourceFiles files = sources.read(std::move(request)).files;
+  const SourceFiles files = infiniband_files(sources);
   for (const InfinibandPort& port : find_ports(files)) {
-    const bool is_usable = !is_virtual_function(files, port.device) &&
+    const bool is_usable = is_infiniband(files, port) &&
                            !is_management_device(files, port.device) &&
-                           files.text(port.path("link_layer")) == "InfiniBand" &&
                            files.text(port.path("state")) == "4: ACTIVE";
     if (!is_usable) continue;
-    const std::string name = port.number == "1" ? port.device : port.name();
+    const std::string name = hca_name(port);
     readiness.hcas.push_back(name);
-    const std::uint64_t guid = guid_in(files.text(port.path("gids/0")).value_or(""));
+    const std::uint64_t guid = guid_in(std::string(files.text(port.path("gids/0")).value_or("")));
     if (guid != 0) readiness.guids[name] = guid;
   }
 }
@@ -321,56 +278,56 @@ void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
 int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
   std::string misfit = misused_query(common);
   if (misfit.empty()) misfit = misfit_of(options);
-  if (!misfit.empty()) return failed({misfit, usage_error}, common);
+  if (!misfit.empty()) return complain(misfit, usage_error, common);
   const auto ports = ports_for(options);
-  if (const auto* no = std::get_if<Failure>(&ports)) return failed(*no, common);
-  auto chosen = chosen_target(options, common);
-  if (const auto* no = std::get_if<Failure>(&chosen)) return failed(*no, common);
-  const auto& target = std::get<ComputeTarget>(chosen);
-  auto known = profile_for(options, target, common);
-  if (const auto* no = std::get_if<Failure>(&known)) return failed(*no, common);
-  const auto& profile = std::get<HealthProfile>(known);
+  if (!ports) return complain(ports.error().message, usage_error, common);
+  const auto known = find_targets(common);
+  if (!known) return complain(known.error().message, internal_error, common);
+  print_findings(known->findings, common);
+  const auto target = chosen_target(known->targets, options);
+  if (!target) return complain(target.error().message, usage_error, common);
+  const auto profile = options.profile.empty()
+                           ? Result<HealthProfile>(target->health.value_or(HealthProfile{}))
+                           : named_profile(options.profile, common);
+  if (!profile) return complain(profile.error().message, invalid_file, common);
 
   const auto began = std::chrono::steady_clock::now();
   PairMeasureOptions measure;
   measure.token = new_token();
-  DeskNodes desk(target, options.timeout.value_or(usual_pairs_timeout), common);
-  auto candidates = candidates_of(target, desk, measure.token, common);
-  if (!candidates) return failed({candidates.error().message, internal_error}, common);
+  DeskNodes desk(*target, options.timeout.value_or(usual_pairs_timeout), common);
+  auto candidates = candidates_of(*target, desk, measure.token, common);
+  if (!candidates) return complain(candidates.error().message, internal_error, common);
   auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
-  if (!team) return failed({team.error().message, unclear_health}, common);
+  if (!team) return complain(team.error().message, unclear_health, common);
   for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
   if (team->members.size() < nodes_least) {
-    return failed(
-        {std::to_string(team->members.size()) + " of " + std::to_string(target.nodes.size()) +
-             " nodes can be measured: it takes 3 to find which of a pair is slow",
-         unclear_health},
-        common);
+    return complain(std::to_string(team->members.size()) + " of " +
+                        std::to_string(target->nodes.size()) +
+                        " nodes can be measured: it takes 3 to find which of a pair is slow",
+                    unclear_health, common);
   }
-  const auto rails = rails_for(options, *team, profile);
-  if (const auto* no = std::get_if<Failure>(&rails)) return failed(*no, common);
-  const auto& [in_common, not_of_all] = std::get<CommonRails>(rails);
-  for (const std::string& hca : not_of_all) {
+  const auto rails = rails_for(options, *team, *profile);
+  if (!rails) return complain(rails.error().message, unclear_health, common);
+  for (const std::string& hca : rails->not_of_all) {
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
-  measure.has_verbs = !in_common.empty();
-  const auto leaves =
-      leaves_for(options, std::get<std::vector<HcaPort>>(ports), *team, in_common, common);
-  if (const auto* no = std::get_if<Failure>(&leaves)) return failed(*no, common);
-  const auto nodes = pair_nodes(team->members, in_common, std::get<LeafOfNode>(leaves));
+  measure.has_verbs = !rails->rails.empty();
+  const auto leaves = leaves_for(options, *ports, *team, rails->rails, common);
+  if (!leaves) return complain(leaves.error().message, invalid_file, common);
+  const auto nodes = pair_nodes(team->members, rails->rails, *leaves);
 
-  measure.hosts = pair_hosts(target);
+  measure.hosts = pair_hosts(*target);
   measure.machines = pair_machines(team->members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
   measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
   announce(nodes, measure, common);
-  const auto settings = pair_settings(profile, measure, new_seed());
+  const auto settings = pair_settings(*profile, measure, new_seed());
   PairsResult result = measured(nodes, settings, desk, measure);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
-  result.target = target.name;
-  result.profile = profile.name;
+  result.target = target->name;
+  result.profile = profile->name;
   result.left_out.insert(result.left_out.begin(), team->left_out.begin(), team->left_out.end());
   result.busy = std::move(team->busy);
   return tell(result, options, common);
@@ -384,26 +341,26 @@ std::optional<NodeReadiness> read_readiness(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     if (line == ready_probe) return found;
-    if (line.starts_with(busy_word)) found.busy = after(line, busy_word);
-    if (line.starts_with(hca_word) && found.hcas.size() < hcas_most) {
-      found.hcas.push_back(after(line, hca_word));
-    }
-    if (line.starts_with(boot_word) && is_boot_id(line.substr(boot_word.size()))) {
-      found.boot_id = after(line, boot_word);
-    }
-    if (line.starts_with(guid_word)) note_guid(line.substr(guid_word.size()), found);
+    const std::size_t blank = line.find(' ');
+    if (blank == line.npos) continue;
+    const std::string_view word = line.substr(0, blank);
+    const std::string rest(line.substr(blank + 1));
+    if (word == "busy") found.busy = rest;
+    if (word == "hca" && found.hcas.size() < hcas_most) found.hcas.push_back(rest);
+    if (word == "boot" && is_boot_id(rest)) found.boot_id = rest;
+    if (word == "guid") note_guid(rest, found);
   }
   return std::nullopt;
 }
 
 std::string text_of(const NodeReadiness& readiness) {
   std::string text;
-  if (!readiness.busy.empty()) text += std::string(busy_word) + readiness.busy + "\n";
-  for (const std::string& hca : readiness.hcas) text += std::string(hca_word) + hca + "\n";
+  if (!readiness.busy.empty()) text += "busy " + readiness.busy + "\n";
+  for (const std::string& hca : readiness.hcas) text += "hca " + hca + "\n";
   for (const auto& [hca, guid] : readiness.guids) {
-    text += std::string(guid_word) + text_of_guid(guid) + " " + hca + "\n";
+    text += "guid " + text_of_guid(guid) + " " + hca + "\n";
   }
-  if (!readiness.boot_id.empty()) text += std::string(boot_word) + readiness.boot_id + "\n";
+  if (!readiness.boot_id.empty()) text += "boot " + readiness.boot_id + "\n";
   return text + ready_probe + "\n";
 }
 
@@ -411,9 +368,7 @@ int tell_readiness() {
   HealthSources sources(own_sources(""));
   NodeReadiness readiness;
   readiness.busy = why_not_idle(sources);
-  for (char& c : readiness.busy) {
-    if (c == '\n') c = ' ';
-  }
+  std::ranges::replace(readiness.busy, '\n', ' ');
   add_usable_hcas(sources, readiness);
   readiness.boot_id = sources.boot_id();
   write_all(Stream::out, text_of(readiness));

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
+#include <iterator>
 #include <set>
+#include <sstream>
+#include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
@@ -40,10 +44,6 @@ std::string number_text(const char* format, double number) {
   return text;
 }
 
-std::string counted(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
 bool is_doubtful(const FaultVerdict& verdict) {
   return verdict.kind == FaultKind::doubtful;
 }
@@ -67,20 +67,10 @@ std::string way_of(const PairsResult& result) {
 
 FindingReport report_for(const PairsResult& result, const std::string& host,
                          const std::string& device, CheckStatus status) {
-  FindingReport report;
-  report.ts = utc_text(result.at);
-  report.host = host;
-  report.check = check_of(result);
+  FindingReport report = asked_report(host, check_of(result), status, utc_text(result.at));
   report.device = device;
-  report.status = word_of(status);
-  report.severity = word_of(Remedy::warn);
-  report.fault_class = word_of(FaultClass::node);
   report.expected = "pairs as fast as others";
   report.source = "muster health pairs";
-  report.mode = "observe";  // whoever asks drains nothing
-  report.code = status == CheckStatus::pass   ? MonitorCode::ok
-                : status == CheckStatus::fail ? MonitorCode::warning
-                                              : MonitorCode::unknown;
   return report;
 }
 
@@ -121,9 +111,7 @@ std::string last_line(const PairsResult& result, bool color) {
   }
   const std::vector<std::string> reasons = why_unclear(result);
   if (reasons.empty()) return inked("no pair is slower than the others", Ink::green, color) + "\n";
-  std::string text;
-  for (const std::string& reason : reasons) text += (text.empty() ? "" : "; ") + reason;
-  return inked("unknown", Ink::yellow, color) + ": " + one_line(text) + "\n";
+  return inked("unknown", Ink::yellow, color) + ": " + one_line(joined(reasons, "; ")) + "\n";
 }
 
 Document text_or_null(const std::string& text) {
@@ -134,6 +122,13 @@ Document document_of(const FaultVerdict& verdict) {
   return {{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
           {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
           {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
+}
+
+constexpr std::size_t leaf_lines_most = 65'536;
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream text(line);
+  return {std::istream_iterator<std::string>(text), {}};
 }
 
 }  // namespace
@@ -373,6 +368,25 @@ Document pairs_document(const PairsResult& result) {
     out["findings"].push_back(report_document(report));
   }
   return out;
+}
+
+Result<LeafOfNode> read_leaves(std::string_view text) {
+  LeafOfNode leaves;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (++number > leaf_lines_most) return Error{"it has too many lines"};
+    const auto words = words_of(std::string(line.substr(0, line.find('#'))));
+    if (words.empty()) continue;
+    const std::string where = "line " + std::to_string(number) + ": ";
+    if (words.size() != 2) return Error{where + "expected a node and its leaf"};
+    if (!leaves.emplace(words[0], words[1]).second) {
+      return Error{where + "node " + words[0] + " comes twice"};
+    }
+  }
+  return leaves;
 }
 
 }  // namespace muster

@@ -16,12 +16,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/health/result.h"
 #include "cli/terminal/document.h"
+#include "health/fabric/leaf_groups.h"
 #include "health/fault_isolation/measure.h"
 #include "health/model/profile.h"
 #include "scheduler/model/compute.h"
@@ -117,5 +118,10 @@ std::string name_of(const FaultVerdict& verdict);
 std::vector<FindingReport> pairs_reports(const PairsResult& result);
 std::string pairs_text(const PairsResult& result, const HealthTextForm& form);
 Document pairs_document(const PairsResult& result);
+
+// A file that says which leaf switch each node is below.
+
+// Lines "node leaf", `#` begins a comment. The Error names the line.
+Result<LeafOfNode> read_leaves(std::string_view text);
 
 }  // namespace muster

@@ -36,7 +36,7 @@ HostHealth judged(const ProbeFigures& figures, const HealthProfile& profile, Hea
   ActiveMoment moment;
   moment.at.wall = from_ms(1'700'000'000'000 + minute * 60'000);
   moment.at.since_boot = std::chrono::minutes(60 + minute);
-  moment.run = {moment.at.wall, "n17", "6f", {}, utc_text};
+  moment.run = {moment.at.wall, "n17", "6f"};
   return judge_figures(figures, profile, moment, state);
 }
 CommonOptions quiet() {

@@ -4,7 +4,7 @@
 #include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/result.h"
-#include "health/output/nagios.h"
+#include "health/output/monitors.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 
@@ -29,7 +29,7 @@ HostHealth measured(const std::string& node, std::optional<double> gflops,
   figures.samples = {{"cpu_gemm_gflops", "", gflops, gflops ? "" : "the benchmark was killed"}};
   ActiveMoment moment;
   moment.at = {from_ms(1'800'000'000'000), std::chrono::minutes(60)};
-  moment.run = {moment.at.wall, "host", "6f", {}, utc_text};
+  moment.run = {moment.at.wall, "host", "6f"};
   HealthState state;
   const HostHealth look = judge_figures(figures, profile, moment, state);
   return read_answer(node, "lab", document_line(health_document(look)), measured_at);

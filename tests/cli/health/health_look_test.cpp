@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "cli/health/profile.h"
-#include "cli/health/record.h"
 #include "cli/health/run.h"
 #include "health/learn/profile.h"
 #include "tests/catch.h"

@@ -5,8 +5,7 @@
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/result.h"
 #include "health/model/check.h"
-#include "health/output/nagios.h"
-#include "health/output/prometheus.h"
+#include "health/output/monitors.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/looked_node.h"
@@ -17,19 +16,11 @@ namespace {
 
 constexpr const char* asked_at = "2027-01-15T08:00:00.000Z";
 
-HealthFinding finding(const char* check, const char* device, CheckStatus status,
-                      const char* value = "", std::vector<std::string> evidence = {}) {
-  HealthFinding one = make_finding(*find_check(check), device, status);
-  one.value = value;
-  one.evidence = std::move(evidence);
-  return one;
-}
-
 HealthFinding down_finding() {
-  return finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
+  return a_finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"raw"});
 }
 HealthFinding active_finding() {
-  return finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
+  return a_finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE");
 }
 
 // h2 is drained, h10 does not answer, h3 is unknown, h1 is well.
@@ -231,8 +222,8 @@ TEST_CASE("programs get each node with what it said, and monitors the node in ea
 }
 
 TEST_CASE("no text of a node moves a terminal's cursor") {
-  const HealthFinding rude = finding("ib.state", "mlx5\x1b[2J", CheckStatus::fail, "\x1b]0;x\a",
-                                     {"a\x1b[31mb\nforged: line"});
+  const HealthFinding rude = a_finding("ib.state", "mlx5\x1b[2J", CheckStatus::fail, "\x1b]0;x\a",
+                                       {"a\x1b[31mb\nforged: line"});
   std::vector<HostHealth> answers{Looked({rude}).drained_by(rude).of("h1"),
                                   no_answer("h2", "t", "why\x1b[1m\nforged", asked_at)};
   sort_worst_first(answers);

@@ -60,9 +60,3 @@ TEST_CASE("all checks are listed with their modes under a profile") {
     }
   }
 }
-
-TEST_CASE("all shipped profiles are listed") {
-  const Document profiles = profiles_document();
-  CHECK(profiles.size() > 20);
-  CHECK(profiles[0].contains("name"));
-}

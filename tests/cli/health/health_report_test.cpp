@@ -3,55 +3,33 @@
 #include <nlohmann/json.hpp>
 
 #include "health/model/check.h"
-#include "health/output/nagios.h"
-#include "health/output/prometheus.h"
+#include "health/output/monitors.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
+#include "tests/cli/looked_node.h"
 
 using namespace muster;
 
 namespace {
 
-HealthFinding finding(const char* check, const char* device, CheckStatus status,
-                      const char* value = "", std::vector<std::string> evidence = {}) {
-  HealthFinding one = make_finding(*find_check(check), device, status);
-  one.value = value;
-  one.evidence = std::move(evidence);
-  return one;
-}
-
-StandingFault standing(const HealthFinding& of) {
-  StandingFault fault;
-  fault.finding = of;
-  fault.severity = of.severity;
-  fault.id = "6f01ab22";
-  fault.first_seen = from_ms(1'800'000'000'000);
-  return fault;
-}
-
 HostHealth look_of(const std::vector<HealthFinding>& findings) {
-  HealthProfile profile;
-  profile.required = {"ib.state"};
-  const CheckRules rules = rules_of(profile);
-  const RunFacts run{from_ms(1'800'000'000'000), "n17", "6f", {}, utc_text};
-  HostHealth look = health_of(run, "h100", Milliseconds{212});
-  look.verdict = report_of(NodeVerdict{});
-  for (const HealthFinding& one : findings) {
-    look.findings.push_back(report_of(one, 0.2, run, rules, {}));
-  }
+  HostHealth look = Looked(findings).look;
+  look.host = "n17";
+  look.took_ms = 212;
+  for (FindingReport& one : look.findings) one.host = look.host;
   return look;
 }
 
 HealthFinding down_finding() {
-  return finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"P/state says 1: DOWN"});
+  return a_finding("ib.state", "mlx5_3:1", CheckStatus::fail, "1: DOWN", {"P/state says 1: DOWN"});
 }
 
 }  // namespace
 
 TEST_CASE("passes are counted, failures and unknowns are shown with their evidence") {
   const HostHealth look =
-      look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down_finding(),
-               finding("gpu.temp", "gpu3", CheckStatus::unknown, "", {"not supported (3)"})});
+      look_of({a_finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE"), down_finding(),
+               a_finding("gpu.temp", "gpu3", CheckStatus::unknown, "", {"not supported (3)"})});
   const std::string text = health_text(look, {});
   CHECK_THAT(text, ContainsSubstring("1 check passed, 1 failed, 1 unknown, in 0.2s; profile h100"));
   CHECK_THAT(text, ContainsSubstring("P/state says 1: DOWN"));
@@ -63,7 +41,7 @@ TEST_CASE("passes are counted, failures and unknowns are shown with their eviden
 }
 
 TEST_CASE("the last line says what becomes of the host, and so does the exit code") {
-  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
+  HostHealth look = look_of({a_finding("ib.state", "mlx5_0:1", CheckStatus::pass)});
   const auto judged = [&](const NodeVerdict& verdict) {
     look.verdict = report_of(verdict);
     CHECK(look.verdict.state == health_exit(verdict));
@@ -80,7 +58,7 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   verdict.unclear = {{"gpu.count", ""}};
   CHECK(judged(verdict) == HealthExit::unclear);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("required check did not pass: gpu.count\n"));
-  verdict.drains = {standing(down_finding())};
+  verdict.drains = {a_standing_fault(down_finding())};
   CHECK(judged(verdict) == HealthExit::drained);
   const std::string drained = health_text(look, {});
   CHECK_THAT(drained, ContainsSubstring(
@@ -88,7 +66,7 @@ TEST_CASE("the last line says what becomes of the host, and so does the exit cod
   CHECK_THAT(drained,
              ContainsSubstring("n17 unavailable: muster:node:ib.state:mlx5_3:1 6f01ab22\n"));
   verdict = {};
-  verdict.would_drain = {standing(down_finding())};
+  verdict.would_drain = {a_standing_fault(down_finding())};
   CHECK(judged(verdict) == HealthExit::healthy);
   CHECK_THAT(health_text(look, {}), ContainsSubstring("would drain (observe mode): ib.state"));
   look.profile = "hgx-h100";
@@ -115,11 +93,11 @@ TEST_CASE("what hangs is named") {
 }
 
 TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor") {
-  HostHealth look = look_of({finding("ib.state", "mlx5\x1b[2J\r", CheckStatus::fail, "\x1b]0;x\a",
-                                     {"a\x1b[31mb\nforged: line", "\xff"})});
+  HostHealth look = look_of({a_finding("ib.state", "mlx5\x1b[2J\r", CheckStatus::fail, "\x1b]0;x\a",
+                                       {"a\x1b[31mb\nforged: line", "\xff"})});
   look.host = "n\x1b[1m";
   NodeVerdict verdict;
-  verdict.drains = {standing(down_finding())};
+  verdict.drains = {a_standing_fault(down_finding())};
   verdict.drains[0].finding.device = "gpu\x1b[1m";
   look.verdict = report_of(verdict);
   look.hung = {{"/a\x1b", "b\x1b"}};
@@ -142,7 +120,7 @@ TEST_CASE("no name of a device and no line of evidence moves a terminal's cursor
 }
 
 TEST_CASE("a line of JSON for each finding has the fields of its schema, in their order") {
-  const HostHealth look = look_of({finding("ib.symbol", "mlx5_3:1", CheckStatus::fail, "131")});
+  const HostHealth look = look_of({a_finding("ib.symbol", "mlx5_3:1", CheckStatus::fail, "131")});
   const std::string lines = report_lines(look.findings);
   CHECK(lines.substr(0, 62) == R"({"ts":"2027-01-15T08:00:00.000Z","host":"n17","boot_id":"6f",")");
   const Document one = Document::parse(lines);
@@ -157,10 +135,10 @@ TEST_CASE("a line of JSON for each finding has the fields of its schema, in thei
 }
 
 TEST_CASE("the document holds every finding, the verdict and what is null") {
-  HostHealth look = look_of({finding("ib.state", "mlx5_0:1", CheckStatus::pass), down_finding()});
+  HostHealth look = look_of({a_finding("ib.state", "mlx5_0:1", CheckStatus::pass), down_finding()});
   look.profile.reset();
   NodeVerdict verdict;
-  verdict.drains = {standing(down_finding())};
+  verdict.drains = {a_standing_fault(down_finding())};
   look.verdict = report_of(verdict);
   const Document document = health_document(look);
   CHECK(document["profile"].is_null());

@@ -131,16 +131,5 @@ TEST_CASE("a cluster file is told from a job that names its target in the old wa
   CHECK(kind_of("command: x\ncompute: {lab: {nodes: a}}") == FileKind::command);
 }
 
-TEST_CASE("the built-in targets come before those of the file") {
-  const auto known = known_targets(read_cluster("compute: {lab: {nodes: a}}"));
-  REQUIRE(known.size() == 3);
-  CHECK(known[0].name == "local");
-  CHECK(known[0].nodes.size() == 1);
-  CHECK(known[1].name == "local-cluster");
-  CHECK(known[1].nodes.size() == 64);
-  CHECK(known[1].nodes[63].id.value == "local-63");
-  CHECK(known[2].name == "lab");
-}
-
 }  // namespace
 }  // namespace muster

@@ -4,7 +4,6 @@
 
 #include "scheduler/model/remediation.h"
 #include "templates/cluster/file.h"
-#include "templates/yaml/command_words.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

@@ -1,4 +1,4 @@
-#include "templates/cluster/retention.h"
+#include "templates/cluster/file.h"
 
 #include <filesystem>
 #include <fstream>

@@ -7,27 +7,31 @@
 namespace muster {
 namespace {
 
+// The built-in ones, and one of four nodes.
+const std::vector<ComputeTarget>& lab_targets() {
+  static const auto targets = known_targets(
+      read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project()));
+  return targets;
+}
+
 std::string findings_for(const std::string& text, const std::string& default_target = "") {
-  ClusterFile cluster =
-      read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
-  const auto known = known_targets(cluster);
-  const ResolvedTarget resolved = resolve_target(read_job(text), known, default_target);
+  const ResolvedTarget resolved = resolve_target(read_job(text), lab_targets(), default_target);
   return resolved.target ? "runs on " + resolved.target->name : printed(resolved.findings);
 }
 
 const std::string target_head = "command: x\nenvironment: azureml:host\n";
 
-TEST_CASE("this machine is a target with one node, both called local") {
-  const ComputeTarget local = local_target();
-  CHECK(local.name == "local");
-  REQUIRE(local.nodes.size() == 1);
-  CHECK(local.nodes[0].id.value == "local");
-  CHECK(local.nodes[0].transport == TransportKind::local);
+TEST_CASE("this machine is a target as one node and as many, before those of the file") {
   const auto known = known_targets(
       read_cluster_file("c.yml", "compute: {lab: {nodes: a}, far: {nodes: b}}", in_project()));
   std::vector<std::string> names;
   for (const ComputeTarget& target : known) names.push_back(target.name);
-  CHECK(names == std::vector<std::string>{"local", "local-cluster", "lab", "far"});
+  REQUIRE(names == std::vector<std::string>{"local", "local-cluster", "lab", "far"});
+  REQUIRE(known[0].nodes.size() == 1);
+  CHECK(known[0].nodes[0].id.value == "local");
+  CHECK(known[0].nodes[0].transport == TransportKind::local);
+  REQUIRE(known[1].nodes.size() == 64);
+  CHECK(known[1].nodes[63].id.value == "local-63");
 }
 
 TEST_CASE("a job runs on the target it names, on the default, or on this host") {
@@ -58,12 +62,10 @@ TEST_CASE("more nodes than the target has are an error") {
 
 TEST_CASE("fewer nodes than a job may have are a note, fewer than it needs an error") {
   const auto findings = [](const std::string& nodes, const std::string& compute = "lab") {
-    ClusterFile cluster =
-        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
     const auto job =
-        read_job("command: x\nenvironment: azureml:host\ncompute: " + compute +
+        read_job(target_head + "compute: " + compute +
                  "\ndistribution: {type: pytorch}\nresources: {instance_count: 2" + nodes);
-    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    const ResolvedTarget resolved = resolve_target(job, lab_targets(), "");
     CHECK((resolved.target != nullptr) == !has_errors(resolved.findings));
     return printed(resolved.findings);
   };
@@ -82,13 +84,11 @@ TEST_CASE("fewer nodes than a job may have are a note, fewer than it needs an er
 
 TEST_CASE("more spares than the target has nodes left are a warning") {
   const auto warnings = [](const std::string& spares) {
-    ClusterFile cluster =
-        read_cluster_file("cluster.yml", "compute:\n  lab:\n    nodes: n[01-04]\n", in_project());
     const auto job = read_job(target_head +
                               "compute: lab\nresources: {instance_count: 3}\n"
                               "muster: {nodes: {spares: " +
                               spares + "}}");
-    const ResolvedTarget resolved = resolve_target(job, known_targets(cluster), "");
+    const ResolvedTarget resolved = resolve_target(job, lab_targets(), "");
     return printed(resolved.findings);
   };
   CHECK(warnings("1") == "");

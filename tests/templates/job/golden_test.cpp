@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

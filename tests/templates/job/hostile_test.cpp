@@ -3,9 +3,9 @@
 #include <random>
 
 #include "templates/cluster/file.h"
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/job/starter.h"
-#include "templates/render_azure.h"
+#include "templates/parse_file.h"
 #include "templates/yaml/reader.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

@@ -1,5 +1,5 @@
-#include "templates/job/cannot_run.h"
 #include "templates/job/starter.h"
+#include "templates/job/job_file.h"
 #include "templates/parse_file.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

@@ -1,4 +1,4 @@
-#include "templates/settings/rules.h"
+#include "templates/settings/setting_table.h"
 
 #include "templates/cluster/file.h"
 #include "tests/catch.h"

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "templates/job/cannot_run.h"
+#include "templates/job/job_file.h"
 #include "templates/parse_file.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
@@ -259,34 +259,33 @@ TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
              ContainsSubstring("no start gate runs a check 'perf.hbm'"));
 }
 
-TEST_CASE("one process for each GPU is kept for the node to count") {
-  const JobFile job = read_job(settings_head + "muster: {processes_per_node: gpus}");
-  CHECK(job.spec.distribution.process_per_gpu);
-  CHECK(printed(job.findings) == "");
-  CHECK(printed(cannot_run_yet(job)) == "");
-}
-
-TEST_CASE("one process for each of a known number of GPUs needs no counting") {
-  const JobFile job =
-      read_job(settings_head + "muster: {processes_per_node: gpus, nodes: {gpus: 4}}");
-  CHECK(!job.spec.distribution.process_per_gpu);
-  CHECK(job.spec.distribution.processes_per_node == 4);
-  CHECK(job.spec.muster.nodes_gpus == 4);
-  CHECK(printed(job.findings) == "");
-  CHECK(printed(cannot_run_yet(job)) == "");
+TEST_CASE("one process for each GPU is counted on the node, unless their number is known") {
+  struct Row {
+    const char* settings;
+    bool is_counted_there;
+    int processes;
+    std::optional<int> gpus;
+  };
+  for (const Row& row : {Row{"processes_per_node: gpus", true, 1, {}},
+                         Row{"processes_per_node: gpus, nodes: {gpus: 4}", false, 4, 4}}) {
+    CAPTURE(row.settings);
+    const JobFile job = read_job(settings_head + "muster: {" + row.settings + "}");
+    CHECK(job.spec.distribution.process_per_gpu == row.is_counted_there);
+    CHECK(job.spec.distribution.processes_per_node == row.processes);
+    CHECK(job.spec.muster.nodes_gpus == row.gpus);
+    CHECK(printed(job.findings) == "");
+    CHECK(printed(cannot_run_yet(job)) == "");
+  }
 }
 
 TEST_CASE("one process for each GPU of none is a mistake, wherever it is written") {
-  const std::string mistake =
-      "error: muster.processes_per_node: 'gpus' needs a GPU, and muster.nodes.gpus is 0";
-  CHECK_THAT(
-      printed(read_job(settings_head + "muster: {processes_per_node: gpus, nodes: {gpus: 0}}")
-                  .findings),
-      ContainsSubstring(mistake));
-  CHECK_THAT(printed(read_job(settings_head + "properties: {muster.processes_per_node: gpus, "
-                                              "muster.nodes.gpus: '0'}\n")
-                         .findings),
-             ContainsSubstring(mistake));
+  for (const char* settings :
+       {"muster: {processes_per_node: gpus, nodes: {gpus: 0}}",
+        "properties: {muster.processes_per_node: gpus, muster.nodes.gpus: '0'}\n"}) {
+    CHECK_THAT(printed(read_job(settings_head + settings).findings),
+               ContainsSubstring("error: muster.processes_per_node: 'gpus' needs a GPU, and "
+                                 "muster.nodes.gpus is 0"));
+  }
 }
 
 TEST_CASE("one process for each GPU has no effect on a job with one process") {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/cluster/fabric.h"
-#include "health/output/nagios.h"
+#include "health/output/monitors.h"
 #include "tests/catch.h"
 #include "tests/health/fabric_samples.h"
 

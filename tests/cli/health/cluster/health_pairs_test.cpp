@@ -2,10 +2,9 @@
 // over which rails, and what is said at the end.
 #include <nlohmann/json.hpp>
 
-#include "cli/health/cluster/leaf_file.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs_plan.h"
-#include "health/output/nagios.h"
+#include "health/output/monitors.h"
 #include "tests/catch.h"
 
 using namespace muster;
