@@ -15,7 +15,6 @@ namespace {
 constexpr SinceBoot naming_time = std::chrono::seconds(30);
 constexpr std::size_t waiting_max = 256;
 constexpr std::size_t unnamed_links_max = 64;
-constexpr std::size_t xids_max = 1024;
 constexpr std::size_t refusing_max = 64;
 constexpr std::size_t boots_max = 64;
 // What a restart forgets of a counter is at most this much of where a window began.
@@ -155,10 +154,6 @@ void NodeMonitor::on_cleared(std::string_view check, std::string_view device) {
   kernel_.on_cleared(check, device);
 }
 
-std::vector<XidRecord> NodeMonitor::take_xids() {
-  return std::exchange(xids_, {});
-}
-
 bool NodeMonitor::take_look_wanted() {
   return std::exchange(is_look_wanted_, false);
 }
@@ -194,7 +189,6 @@ NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMomen
     }
   }
   for (const LinkChange& change : events.links) count_link(change, now);
-  for (XidRecord& xid : events.xids) push_bounded(xids_, std::move(xid), xids_max);
   for (std::string& device : events.refused_registers) {
     const bool is_known = std::ranges::find(refusing_, device) != refusing_.end();
     if (!is_known) push_bounded(refusing_, std::move(device), refusing_max);

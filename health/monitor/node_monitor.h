@@ -87,8 +87,6 @@ class NodeMonitor {
   // A person or a repair has seen to a check; an empty device: on all of them.
   void on_cleared(std::string_view check, std::string_view device);
 
-  // Every Xid since the last call, those that led to no finding as well.
-  std::vector<XidRecord> take_xids();
   // Since the last call the driver said something that a look at the GPUs tells more of.
   bool take_look_wanted();
   // GPUs to be reset once their job has ended.
@@ -151,7 +149,6 @@ class NodeMonitor {
   bool is_settled_ = false;  // devices have their names, or will not get any
   Findings waiting_;         // of devices by their address
   std::vector<LinkChange> unnamed_links_;
-  std::vector<XidRecord> xids_;
   bool is_look_wanted_ = false;
 };
 

@@ -211,13 +211,8 @@ class Pass {
   std::map<std::string, std::vector<std::string>> listed_;
   std::set<std::string, std::less<>> told_;
   std::size_t bytes_ = 0;
-  std::string stopped_;        // empty, or why nothing more is read
+  std::string stopped_;  // empty, or why nothing more is read
 };
-
-std::string seconds_text(std::chrono::milliseconds time) {
-  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
-  return std::to_string(time.count() / 1000) + " s";
-}
 
 }  // namespace
 
@@ -240,20 +235,10 @@ std::string place_of(std::string_view source) {
   return std::string(fixed.size() == path.size() ? source : fixed);
 }
 
-void add_unanswered(SourceFiles& files, std::span<const std::string> sources,
-                    std::string_view begun, std::chrono::milliseconds waited) {
-  const std::string why = std::string(unanswered) + seconds_text(waited);
-  if (!begun.empty()) files.add(std::string(begun), FileReading{{}, why, false});
-  // Each path is read for the first source that covers it: what stands before that was finished.
-  const auto covering = std::ranges::find_if(
-      sources, [&](const std::string& source) { return covers(source, begun); });
-  const auto first = covering == sources.end() ? sources.begin() : covering;
-  for (const std::string& source : std::span(first, sources.end())) {
-    const std::string place = place_of(source);
-    const bool is_whole = place == source && files.all().contains(place);
-    if (is_whole || place == begun) continue;
-    files.add(place, FileReading{{}, "not reached: " + std::string(begun) + ": " + why, false});
-  }
+FileReading unanswered_reading(std::chrono::milliseconds waited) {
+  const bool is_whole = waited.count() % 1000 == 0;
+  const auto count = is_whole ? waited.count() / 1000 : waited.count();
+  return {{}, std::string(unanswered) + std::to_string(count) + (is_whole ? " s" : " ms"), false};
 }
 
 bool did_not_answer(const FileReading& reading) {

@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <functional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,10 +53,8 @@ SourceFiles read_files(const ReadRequest& request);
 // Where a source that was not read, or not to its end, says so: the source itself, or the directory
 // of its first star.
 std::string place_of(std::string_view source);
-// After the reader was killed: `begun` did not answer within the time, and what was not reached
-// says that. The rest is as it was read.
-void add_unanswered(SourceFiles& files, std::span<const std::string> sources,
-                    std::string_view begun, std::chrono::milliseconds waited);
+// Of what the reader was killed in after so long: "no answer within 5 s".
+FileReading unanswered_reading(std::chrono::milliseconds waited);
 bool did_not_answer(const FileReading& reading);
 
 }  // namespace muster

@@ -57,6 +57,13 @@ struct NodeReadings {
   std::chrono::milliseconds gpus_took{0};
 };
 
+// Whether the helper that asks the driver is alive.
+struct HelperFacts {
+  // Since it was killed without the kernel giving it up, which a hanging driver keeps it from.
+  std::optional<std::chrono::milliseconds> unreaped;
+  int restarts = 0;  // in the latest hour
+};
+
 struct ReadCommand {
   NodeReadRequest request;
   std::set<std::string, std::less<>> skip;

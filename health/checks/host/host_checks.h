@@ -13,7 +13,7 @@
 #include "health/checks/host/kernel.h"
 #include "health/checks/host/versions.h"
 #include "health/model/check.h"
-#include "health/read/liveness.h"
+#include "health/read/reader_protocol.h"
 #include "scheduler/text/clock.h"
 
 namespace muster {
