@@ -17,7 +17,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -56,5 +58,11 @@ std::string place_of(std::string_view source);
 // Of what the reader was killed in after so long: "no answer within 5 s".
 FileReading unanswered_reading(std::chrono::milliseconds waited);
 bool did_not_answer(const FileReading& reading);
+// With the reason of a call that failed.
+FileReading failed_reading(int error_number);
+
+// The value behind a key, in what a call told.
+std::optional<std::string_view> probe_value(std::string_view text, std::string_view key);
+std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key);
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
 #include <utility>
 
@@ -207,7 +208,7 @@ void NodeReader::lose(Loss loss) {
   helper_ = Killed{pid, now, now, look_pause_min, std::move(loss), start_at};
   // One that is reaped must not be killed: its number may be another process's by now.
   if (const auto how = reaped(options_.wait, pid)) return after(*how);
-  kill_process(pid);
+  ::kill(pid, SIGKILL);
 }
 
 // ---- the helper dies

@@ -10,7 +10,6 @@
 #include <random>
 
 #include "health/model/source_files.h"
-#include "health/read/probe_calls.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 
