@@ -18,7 +18,6 @@
 #include "health/model/finding.h"
 #include "health/monitor/check_groups.h"
 #include "health/read/kmsg.h"
-#include "health/read/liveness.h"
 #include "health/read/reader_protocol.h"
 #include "scheduler/text/clock.h"
 

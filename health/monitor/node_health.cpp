@@ -112,11 +112,6 @@ void NodeHealth::on_reset(const std::string& gpu, Time now) {
   ask_after_remedy(0);
 }
 
-void NodeHealth::on_repair(const std::string& device, Time now) {
-  note_repair(streaks_, device, now);
-  note_wanted();
-}
-
 void NodeHealth::note_wanted() {
   wanted_ = samples_wanted(streaks_, rules_);
   remedied_ = samples_after_remedy(streaks_, rules_);

@@ -58,8 +58,6 @@ class NodeHealth {
   void take(const std::vector<HealthFinding>& findings, const FindingsTaken& taken);
   // Its checks are asked at once, and often, until they have passed.
   void on_reset(const std::string& gpu, Time now);
-  // A person says so: the only way out of `rma`.
-  void on_repair(const std::string& device, Time now);
 
   NodeVerdict verdict(Time now) const;
   // By check and device.

@@ -2,19 +2,25 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <climits>
 #include <map>
 #include <memory>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
-#include "health/read/probe_calls.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -22,6 +28,19 @@ namespace muster {
 namespace {
 
 constexpr std::string_view unanswered = "no answer within ";
+
+void add_line(std::string& text, std::string_view key, const std::string& value) {
+  text.append(key).append(" ").append(value).append("\n");
+}
+
+template <class Number>
+void add_line(std::string& text, std::string_view key, Number value) {
+  add_line(text, key, std::to_string(value));
+}
+
+std::string limit_text(rlim_t limit) {
+  return limit == RLIM_INFINITY ? "unlimited" : std::to_string(limit);
+}
 
 struct OpenFile {
   int fd = -1;
@@ -88,7 +107,80 @@ std::string below(const std::string& path) {
   return path.size() < 2 ? "." : path.substr(1);
 }
 
-// One pass over the sources.
+// ---- what the kernel tells by calls: texts of lines "key value"
+
+// stat:
+FileReading owner_reading(int directory, const std::string& path) {
+  struct stat file {};
+  if (::fstatat(directory, path.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0)
+    return failed_reading(errno);
+  FileReading reading;
+  add_line(reading.text, "uid", file.st_uid);
+  add_line(reading.text, "bytes", file.st_size);
+  add_line(reading.text, "modified_s", file.st_mtim.tv_sec);
+  return reading;
+}
+
+// statvfs:
+FileReading space_reading(int directory, const std::string& path) {
+  const OpenFile file(::openat(directory, path.c_str(), O_PATH | O_CLOEXEC));
+  struct statvfs space {};
+  if (file.fd < 0 || ::fstatvfs(file.fd, &space) != 0) return failed_reading(errno);
+  FileReading reading;
+  add_line(reading.text, "bytes", space.f_blocks * space.f_frsize);
+  add_line(reading.text, "bytes_available", space.f_bavail * space.f_frsize);
+  add_line(reading.text, "inodes", space.f_files);
+  add_line(reading.text, "inodes_available", space.f_favail);
+  add_line(reading.text, "read_only", (space.f_flag & ST_RDONLY) != 0 ? 1 : 0);
+  return reading;
+}
+
+// open:
+FileReading open_reading(int directory, const std::string& path) {
+  constexpr int flags = O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
+  const OpenFile file(::openat(directory, path.c_str(), flags));
+  return file.fd < 0 ? failed_reading(errno) : FileReading{};
+}
+
+// …@
+FileReading link_reading(int directory, const std::string& path) {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t size = ::readlinkat(directory, path.c_str(), target.data(), target.size());
+  if (size < 0) return failed_reading(errno);
+  return {std::string(target.data(), static_cast<std::size_t>(size)), {}, false};
+}
+
+// rlimit:
+FileReading limit_reading(std::string_view name) {
+  constexpr std::array known{std::pair("nofile", RLIMIT_NOFILE),
+                             std::pair("memlock", RLIMIT_MEMLOCK),
+                             std::pair("nproc", RLIMIT_NPROC)};
+  for (const auto& [known_name, resource] : known) {
+    if (known_name != name) continue;
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0) return failed_reading(errno);
+    FileReading reading;
+    add_line(reading.text, "soft", limit_text(limit.rlim_cur));
+    add_line(reading.text, "hard", limit_text(limit.rlim_max));
+    return reading;
+  }
+  return {{}, "no such limit", true};
+}
+
+// adjtimex:
+FileReading clock_reading() {
+  timex clock{};  // no modes: nothing is set
+  if (::adjtimex(&clock) < 0) return failed_reading(errno);
+  FileReading reading;
+  add_line(reading.text, "status", clock.status);
+  const bool is_nano = (clock.status & STA_NANO) != 0;
+  add_line(reading.text, "offset_us", is_nano ? clock.offset / 1000 : clock.offset);
+  add_line(reading.text, "max_error_us", clock.maxerror);
+  return reading;
+}
+
+// ---- one pass over the sources
+
 class Pass {
  public:
   Pass(const ReadRequest& request, const ReadSink& sink)
@@ -211,15 +303,17 @@ class Pass {
   std::map<std::string, std::vector<std::string>> listed_;
   std::set<std::string, std::less<>> told_;
   std::size_t bytes_ = 0;
-  std::string stopped_;        // empty, or why nothing more is read
+  std::string stopped_;  // empty, or why nothing more is read
 };
 
-std::string seconds_text(std::chrono::milliseconds time) {
-  if (time.count() % 1000 != 0) return std::to_string(time.count()) + " ms";
-  return std::to_string(time.count() / 1000) + " s";
-}
-
 }  // namespace
+
+FileReading failed_reading(int error_number) {
+  // A process that ended while it was read is no file either.
+  const bool is_missing =
+      error_number == ENOENT || error_number == ENOTDIR || error_number == ESRCH;
+  return {{}, std::generic_category().message(error_number), is_missing};
+}
 
 void read_files(const ReadRequest& request, const ReadSink& sink) {
   Pass pass(request, sink);
@@ -240,24 +334,33 @@ std::string place_of(std::string_view source) {
   return std::string(fixed.size() == path.size() ? source : fixed);
 }
 
-void add_unanswered(SourceFiles& files, std::span<const std::string> sources,
-                    std::string_view begun, std::chrono::milliseconds waited) {
-  const std::string why = std::string(unanswered) + seconds_text(waited);
-  if (!begun.empty()) files.add(std::string(begun), FileReading{{}, why, false});
-  // Each path is read for the first source that covers it: what stands before that was finished.
-  const auto covering = std::ranges::find_if(
-      sources, [&](const std::string& source) { return covers(source, begun); });
-  const auto first = covering == sources.end() ? sources.begin() : covering;
-  for (const std::string& source : std::span(first, sources.end())) {
-    const std::string place = place_of(source);
-    const bool is_whole = place == source && files.all().contains(place);
-    if (is_whole || place == begun) continue;
-    files.add(place, FileReading{{}, "not reached: " + std::string(begun) + ": " + why, false});
-  }
+FileReading unanswered_reading(std::chrono::milliseconds waited) {
+  const bool is_whole = waited.count() % 1000 == 0;
+  const auto count = is_whole ? waited.count() / 1000 : waited.count();
+  return {{}, std::string(unanswered) + std::to_string(count) + (is_whole ? " s" : " ms"), false};
 }
 
 bool did_not_answer(const FileReading& reading) {
   return reading.error.starts_with(unanswered);
+}
+
+std::optional<std::string_view> probe_value(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(' '))
+      return line.substr(key.size() + 1);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key) {
+  const auto said = probe_value(text, key);
+  if (!said) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(said->data(), said->data() + said->size(), value);
+  const bool is_whole = error == std::errc() && end == said->data() + said->size();
+  return is_whole ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace muster

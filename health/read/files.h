@@ -17,9 +17,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,10 +55,14 @@ SourceFiles read_files(const ReadRequest& request);
 // Where a source that was not read, or not to its end, says so: the source itself, or the directory
 // of its first star.
 std::string place_of(std::string_view source);
-// After the reader was killed: `begun` did not answer within the time, and what was not reached
-// says that. The rest is as it was read.
-void add_unanswered(SourceFiles& files, std::span<const std::string> sources,
-                    std::string_view begun, std::chrono::milliseconds waited);
+// Of what the reader was killed in after so long: "no answer within 5 s".
+FileReading unanswered_reading(std::chrono::milliseconds waited);
 bool did_not_answer(const FileReading& reading);
+// With the reason of a call that failed.
+FileReading failed_reading(int error_number);
+
+// The value behind a key, in what a call told.
+std::optional<std::string_view> probe_value(std::string_view text, std::string_view key);
+std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key);
 
 }  // namespace muster

@@ -141,8 +141,4 @@ std::optional<std::string> reaped(const WaitForProcess& wait, pid_t pid) {
   return "ended with code " + std::to_string(WEXITSTATUS(status));
 }
 
-void kill_process(pid_t pid) {
-  ::kill(pid, SIGKILL);
-}
-
 }  // namespace muster

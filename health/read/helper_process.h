@@ -56,7 +56,4 @@ class HelperProcess {
 // How a child ended ("died of signal 11"); nothing: it is still there. One that somebody else
 // reaped "is gone".
 std::optional<std::string> reaped(const WaitForProcess& wait, pid_t pid);
-// Of a child that was not reaped yet: its number belongs to nobody else.
-void kill_process(pid_t pid);
-
 }  // namespace muster

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <iterator>
 
-#include "health/read/probe_calls.h"
+#include "health/read/files.h"
 
 namespace muster {
 

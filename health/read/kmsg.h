@@ -1,5 +1,5 @@
-// Records of the kernel's log as data. Takes the bytes of /dev/kmsg (or of a file in its form) and
-// lines as dmesg and journalctl print them. Pure: opens nothing, keeps at most one unfinished line.
+// Records of the kernel's log as data, from the bytes of /dev/kmsg or of a file in its form. Pure:
+// opens nothing, keeps at most one unfinished line.
 #pragma once
 
 #include <chrono>
@@ -30,26 +30,20 @@ struct KernelLine {
 // rest of the record before. Bytes that are not printable come as \xNN.
 class KmsgParser {
  public:
-  // All records whose lines are complete; what is behind the last line end waits for more.
+  // All records whose lines are complete; what is behind the last line end waits for more. Lines
+  // that are no record are left out.
   std::vector<KernelLine> feed(std::string_view bytes);
-  // Lines that are no record.
-  std::uint64_t malformed() const { return malformed_; }
 
  private:
   void take_line(std::string_view line, std::vector<KernelLine>& records);
 
   std::string unfinished_;
   bool skipping_ = false;  // of a line longer than a record may be
-  std::uint64_t malformed_ = 0;
 };
 
 // A record of /dev/kmsg, or several where it was joined from them, that reads as this line. A line
 // without sequence or time has none.
 std::string kmsg_text(const KernelLine& line);
-
-// `[   12.345678] text`, `<4>[12.3] text`, `kern  :err   : [12.3] text`, `… host kernel: text`.
-// Years and dates in front are not read: without seconds since boot there is no time.
-KernelLine parse_plain_line(std::string_view line);
 
 // Printable ASCII at most `limit` long, all else as \xNN: fit for a report.
 std::string printable(std::string_view text, std::size_t limit);

@@ -108,9 +108,7 @@ bool NodeRead::has_room(std::string_view name, std::string_view text) {
 
 void NodeRead::unanswered(std::chrono::milliseconds waited) {
   if (at_hand_.empty()) return helper_ended("the helper stood still");
-  SourceFiles words;
-  add_unanswered(words, {}, at_hand_, waited);
-  const FileReading& reading = words.reading(at_hand_);
+  const FileReading reading = unanswered_reading(waited);
   if (part_ == Part::files) readings_.files.add(at_hand_, reading);
   lose(reading.error);
 }

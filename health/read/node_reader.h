@@ -14,14 +14,16 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <deque>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "health/nvml/event_source.h"
-#include "health/read/liveness.h"
+#include "health/read/helper_process.h"
+#include "health/read/node_read.h"
 #include "health/read/reader_protocol.h"
 #include "scheduler/model/result.h"
 
@@ -49,7 +51,7 @@ class NodeReader {
     // While it waits for an event, a helper hears of a read after so long at the latest.
     std::chrono::milliseconds event_slice{100};
     // waitpid, in tests one that never reaps. Somebody else may reap the helper too.
-    std::function<pid_t(pid_t, int*, int)> wait;
+    WaitForProcess wait;
   };
   explicit NodeReader(Options options);
   ~NodeReader();
@@ -57,7 +59,7 @@ class NodeReader {
   // Must be idle. What cannot be read is said in the readings; nothing fails here.
   void begin(NodeReadRequest request);
   // No read is under way; what the last one said may wait to be taken.
-  bool is_idle() const;
+  bool is_idle() const { return !reading_; }
   // To be polled for reading; it changes with the helper: ask after each call. -1: none.
   int descriptor() const;
   // When advance() is to be called at the latest; nothing: only when the descriptor is readable.
@@ -80,8 +82,85 @@ class NodeReader {
   pid_t helper() const;     // that is to be reaped some day; 0: none
 
  private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  // Why a helper is killed, or found dead.
+  struct Loss {
+    std::string at_hand;                              // path or call; empty: it told none
+    std::optional<std::chrono::milliseconds> waited;  // for its answer
+    std::string how;                                  // else; empty: as its end tells
+    bool concerns_read = false;                       // the one that is under way
+  };
+
+  // Events alone need a helper before there is something to read.
+  struct NoHelper {
+    SteadyTime start_at;
+  };
+  struct Alive {
+    HelperProcess process;
+    SteadyTime started_at;
+    SteadyTime heard_at;
+    SteadyTime listened_at;
+    FrameCutter cutter{message_bytes_max};
+    std::string event_call{};  // that it is in; empty: none
+    bool is_watching = false;
+    bool has_events = false;
+  };
+  struct Killed {
+    pid_t pid;
+    SteadyTime at;
+    SteadyTime look_at;
+    std::chrono::milliseconds pause;
+    Loss loss;
+    SteadyTime start_at;  // of the next one, when there is nothing to read
+  };
+  struct Abandoned {
+    pid_t pid;
+    SteadyTime killed_at;
+    SteadyTime look_at;
+    std::string stuck_in;
+    std::string since;
+  };
+  struct ReadUnderWay {
+    NodeRead read;
+    SteadyTime began_at;
+    std::optional<SteadyTime> files_over_at;
+    int losses = 0;
+    int speechless = 0;
+  };
+
+  void ask(Alive& alive);
+  void read_on();
+  void give_up(const std::string& why);
+  void finish();
+
+  Status start();
+  void listen();
+  bool take(Alive& alive, const HelperMessage& message);
+  bool take_reading(Alive& alive, const HelperMessage& message);
+  Loss loss_of(const Alive& alive) const;
+  Loss ill_loss() const;
+  std::optional<std::chrono::milliseconds> patience(const Alive& alive) const;
+  void kill_late();
+  void lose(Loss loss);
+  void look();
+  void after(const std::string& how);
+  void note(const Loss& loss, const std::string& how);
+  void abandon();
+  void end_helper();
+
+  void watch();
+  void command_watch(Alive& alive);
+  SteadyTime start_for_events(const NoHelper& none) const;
+  SteadyTime wake_for(const Alive& alive) const;
+
+  Options options_;
+  std::variant<NoHelper, Alive, Killed, Abandoned> helper_;
+  std::optional<ReadUnderWay> reading_;
+  std::optional<NodeReadings> said_;
+  std::vector<GpuEvent> events_;
+  SteadyTime watch_at_;  // not before
+  bool was_started_ = false;
+  bool is_paused_ = false;
+  std::deque<SteadyTime> restarts_;  // in the latest hour
 };
 
 // Waits for it; for programs that have nothing else to do.

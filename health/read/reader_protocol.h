@@ -4,7 +4,7 @@
 //
 // A frame: length (u32, of what follows), kind (u8), its fields in order. Numbers are
 // little-endian; a text is its length (u32) and its bytes; a list is its length (u32) and its
-// texts.
+// texts. The kind is the place of the alternative in its variant, from 1 and from 16 on.
 //
 //   reader to helper    1 read    root, library, sources, skip, scope (u8: 1 gpus, 2 processes,
 //                                 4 inforom)
@@ -35,6 +35,7 @@
 #include "health/model/source_files.h"
 #include "health/nvml/event_source.h"
 #include "health/nvml/reader.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -56,44 +57,69 @@ struct NodeReadings {
   std::chrono::milliseconds gpus_took{0};
 };
 
+// Whether the helper that asks the driver is alive.
+struct HelperFacts {
+  // Since it was killed without the kernel giving it up, which a hanging driver keeps it from.
+  std::optional<std::chrono::milliseconds> unreaped;
+  int restarts = 0;  // in the latest hour
+};
+
 struct ReadCommand {
   NodeReadRequest request;
   std::set<std::string, std::less<>> skip;
+
+  MUSTER_FIELDS(request.root, request.nvml_library, request.sources, skip, request.gpus)
 };
 // From now on, between reads, the driver's events are told. While it waits for one the helper hears
 // nothing for a slice at most.
 struct WatchCommand {
   std::string library;
   std::chrono::milliseconds slice{100};
+
+  MUSTER_FIELDS(library, slice)
 };
 using HelperCommand = std::variant<ReadCommand, WatchCommand>;
 
 struct FileBegins {
   std::string path;
+
+  MUSTER_FIELDS(path)
 };
 struct FileIsRead {
   std::string path;
   FileReading reading;
+
+  MUSTER_FIELDS(path, reading.error, reading.is_missing, reading.text)
 };
 struct FilesOver {};
 struct GpuCallBegins {
   std::string call;
+
+  MUSTER_FIELDS(call)
 };
 struct GpuIsRead {
   std::string key;
   GpuReading reading;
+
+  MUSTER_FIELDS(key, reading.rc, reading.value)
 };
 struct ReadOver {};
 // After each attempt to be told them; the call for them is over.
 struct EventsKnown {
   std::string error;
+
+  MUSTER_FIELDS(error)
 };
 struct EventIsTold {
   GpuEvent event;
+
+  MUSTER_FIELDS(event.gpu, event.type, event.data)
 };
 // A call for the sake of events, between reads.
 struct EventCallBegins {
   std::string call;
+
+  MUSTER_FIELDS(call)
 };
 using HelperMessage = std::variant<FileBegins, FileIsRead, FilesOver, GpuCallBegins, GpuIsRead,
                                    ReadOver, EventsKnown, EventIsTold, EventCallBegins>;

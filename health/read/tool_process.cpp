@@ -75,16 +75,6 @@ bool is_somewhere(const std::string& tool) {
 
 ToolProcess::ToolProcess(const std::vector<std::string>& argv, std::size_t output_max)
     : output_max_(output_max) {
-  start(argv);
-}
-
-ToolProcess::~ToolProcess() {
-  kill();
-  close_end(output_);
-  close_end(errors_);
-}
-
-void ToolProcess::start(const std::vector<std::string>& argv) {
   Pipe output;
   Pipe errors;
   Pipe failure;
@@ -108,6 +98,12 @@ void ToolProcess::start(const std::vector<std::string>& argv) {
     run_.errors = argv.front() + ": " + std::strerror(why);
   }
   close_end(failure.reading);
+}
+
+ToolProcess::~ToolProcess() {
+  kill();
+  close_end(output_);
+  close_end(errors_);
 }
 
 bool ToolProcess::is_over(Clock::time_point until) {

@@ -37,7 +37,6 @@ class ToolProcess {
   ToolRun wait(std::chrono::steady_clock::time_point until, std::chrono::milliseconds grace = {});
 
  private:
-  void start(const std::vector<std::string>& argv);
   bool has_ended(std::chrono::steady_clock::time_point until);
   void take_output(std::chrono::steady_clock::time_point until);
   bool take(int fd, std::string& text);

@@ -12,7 +12,7 @@
 
 #include "health/compare/majority.h"
 #include "health/model/check.h"
-#include "health/read/liveness.h"
+#include "health/read/reader_protocol.h"
 #include "scheduler/text/clock.h"
 #include "scheduler/text/fields.h"
 

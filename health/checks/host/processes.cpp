@@ -6,7 +6,7 @@
 #include "health/checks/host/host_checks.h"
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
-#include "health/read/probe_calls.h"
+#include "health/read/files.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "health/model/baseline.h"
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
-#include "health/read/probe_calls.h"
+#include "health/read/files.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {

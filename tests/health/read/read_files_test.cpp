@@ -10,7 +10,6 @@
 #include <random>
 
 #include "health/model/source_files.h"
-#include "health/read/probe_calls.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 
@@ -190,13 +189,7 @@ TEST_CASE("a reader that hangs is killed, and what it read before is kept") {
   CHECK(first.was_killed);
   CHECK(first.files.text("/a") == "1");
   CHECK(first.files.text("/p/x") == "2");
-  add_unanswered(first.files, request.sources, first.begun, 5s);
-  CHECK(first.files.reading("/p/y").error == "no answer within 5 s");
-  CHECK(did_not_answer(first.files.reading("/p/y")));
-  CHECK_FALSE(first.files.reading("/p").ok());  // z may be there, or not
-  CHECK_FALSE(first.files.reading("/q").ok());
-  CHECK_FALSE(did_not_answer(first.files.reading("/q")));
-  CHECK(first.files.text("/a") == "1");
+  CHECK_FALSE(first.files.all().contains("/q"));
 
   request.skip.insert(first.begun);
   KilledReader second(request, "never");
@@ -227,12 +220,11 @@ TEST_CASE("what a source reads is known from its words") {
   CHECK_FALSE(covers("/a@", "/a"));
 }
 
-TEST_CASE("nothing was begun: nothing was read") {
-  SourceFiles files;
-  const Paths sources{"/a", "/b/*"};
-  add_unanswered(files, sources, "", 1500ms);
-  CHECK_THAT(files.reading("/a").error, ContainsSubstring("no answer within 1500 ms"));
-  CHECK_FALSE(files.reading("/b").is_missing);
+TEST_CASE("a reading that was not answered says for how long") {
+  CHECK(unanswered_reading(5s).error == "no answer within 5 s");
+  CHECK(unanswered_reading(1500ms).error == "no answer within 1500 ms");
+  CHECK(did_not_answer(unanswered_reading(5s)));
+  CHECK_FALSE(did_not_answer({{}, "not reached: /p/y: no answer within 5 s", false}));
 }
 
 TEST_CASE("a healthy host that was written to a directory is read as it was") {
