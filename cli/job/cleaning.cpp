@@ -13,7 +13,7 @@
 #include "cli/job/summary.h"
 #include "cli/terminal/files.h"
 #include "launcher/controller/store/job_leavings.h"
-#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_sweep.h"
 #include "launcher/staging/materialize.h"
