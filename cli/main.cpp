@@ -23,7 +23,7 @@
 #include "health/read/node_reader.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/controller/main.h"
-#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
 #include "launcher/relay/relay_main.h"

@@ -18,7 +18,7 @@
 #include "cli/client/log_follower.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/main.h"
-#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
 #include "launcher/os/lock_file.h"

@@ -13,7 +13,7 @@
 #include "cli/job/report.h"
 #include "cli/terminal/files.h"
 #include "launcher/controller/store/job_leavings.h"
-#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"

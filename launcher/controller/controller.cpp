@@ -4,9 +4,7 @@
 
 #include "launcher/controller/agents/clock_offset.h"
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/main.h"
-#include "launcher/controller/store/journal.h"
 #include "scheduler/apply/apply.h"
 #include "scheduler/decide/decide.h"
 #include "scheduler/model/record.h"
@@ -232,19 +230,9 @@ void Controller::close_attempt(const Record& record) {
 }
 
 void Controller::note_nodes(const Record& record) {
-  if (const auto* placed = record_as<AttemptPlaced>(record)) {
-    auto& held = attempt_nodes_[placed->job];
-    held = placed->nodes;
-    held.insert(held.end(), placed->spares.begin(), placed->spares.end());
-  } else if (const auto* replaced = record_as<NodeReplaced>(record)) {
-    attempt_nodes_[replaced->job].push_back(replaced->new_node);
-  } else if (const auto* added = record_as<SpareAdded>(record)) {
-    attempt_nodes_[added->job].push_back(added->node);
-  } else if (const auto* taken = record_as<NodeTaken>(record)) {
-    attempt_nodes_[taken->job].push_back(taken->node);
-  } else if (const auto* over = record_as<JobEnded>(record)) {
-    attempt_nodes_.erase(over->job);
-  }
+  if (const auto* placed = record_as<AttemptPlaced>(record)) attempt_nodes_[placed->job].clear();
+  for (const NodeId& node : nodes_given(record)) attempt_nodes_[*job_of(record)].push_back(node);
+  if (const auto* over = record_as<JobEnded>(record)) attempt_nodes_.erase(over->job);
 }
 
 // A node that is not connected now says at its next Welcome what it still holds.
@@ -293,8 +281,8 @@ void Controller::schedule_wake() {
 // hear that it is back.
 bool Controller::is_busy() const {
   if (!state_.jobs.empty() || process_.has_clients()) return true;
-  return std::any_of(state_.nodes.begin(), state_.nodes.end(), [this](const auto& item) {
-    return item.second.remedy && pool_.knows(item.first);
+  return std::ranges::any_of(state_.nodes, [this](const auto& item) {
+    return item.second.remedy && pool_.find(item.first) != nullptr;
   });
 }
 
@@ -324,19 +312,19 @@ void Controller::end_when_sent(SteadyTime deadline) {
 }
 
 void Controller::node_up(const NodeId& node, const Welcome& welcome) {
-  LinkUp up;
-  up.node = node;
-  up.boot_id = welcome.boot_id;
-  up.agent_id = welcome.agent_id;
-  up.host_name = welcome.host_name;
   const AgentConnection* connection = pool_.find(node);
-  up.job_address = !connection->address().job_address.empty() ? connection->address().job_address
-                                                              : welcome.address;
-  up.profile = connection->profile();
-  up.methods = connection->methods();
-  up.through = connection->through();
-  up.first_contact = connection->first_contact();
-  up.gpus = welcome.gpus;
+  const std::string& address = connection->address().job_address;
+  const Connected& reached = connection->reached();
+  LinkUp up{node,
+            welcome.boot_id,
+            welcome.agent_id,
+            welcome.host_name,
+            address.empty() ? welcome.address : address,
+            reached.profile,
+            reached.methods,
+            reached.through,
+            welcome.gpus,
+            reached.first_contact};
   tell_first_contact(up);
   observe(std::move(up));
 }

@@ -13,7 +13,6 @@
 
 #include "launcher/controller/agents/inbox.h"
 #include "launcher/controller/agents/node_folders.h"
-#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/agents/remediation.h"
@@ -104,7 +103,7 @@ class Controller final : public Observer, private NodeListener {
   JobRows rows_;
   std::deque<Incoming> inbox_;
   std::unique_ptr<Alarm> turn_alarm_;  // while a turn is due
-  std::vector<Record> fresh_;  // of this turn, not yet performed
+  std::vector<Record> fresh_;          // of this turn, not yet performed
   std::unique_ptr<Alarm> wake_;
   std::unique_ptr<Alarm> idle_;
   std::unique_ptr<Alarm> cleaning_;

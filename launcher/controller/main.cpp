@@ -23,8 +23,6 @@
 
 #include "launcher/controller/clients/server.h"
 #include "launcher/controller/controller.h"
-#include "launcher/controller/site_commands.h"
-#include "launcher/controller/store/own_home.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/lock_file.h"
@@ -128,7 +126,7 @@ struct Service {
 
 // `started` is called once the controller listens.
 Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask,
-             const std::function<void()>& started) {
+             const std::function<void()>& started) try {
   auto id = kept_word(options.home.controller_id(), 8);  // names agents' directories on nodes
   if (!id) return id.error();
   auto secret_key = kept_word(options.home.secret_key(), 32);
@@ -162,15 +160,8 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   if (!watch.is_gone()) ::unlink(options.home.socket().c_str());
   log_info("controller " + std::to_string(::getpid()) + " ends");
   return Done{};
-}
-
-Status serve_without_throwing(const ControllerOptions& options, const Fd& lock, mode_t users_mask,
-                              const std::function<void()>& started) {
-  try {
-    return serve(options, lock, users_mask, started);
-  } catch (const std::exception& failure) {
-    return Error{std::string("the controller stopped: ") + failure.what()};
-  }
+} catch (const std::exception& failure) {
+  return Error{std::string("the controller stopped: ") + failure.what()};
 }
 
 void tell_supervisor(const ControllerOptions& options) {
@@ -215,8 +206,8 @@ int controller_main(const ControllerOptions& options) {
     return is_child ? another_controller_serves : 0;
   }
   raise_descriptor_limit();
-  const auto served = serve_without_throwing(options, **locked, users_mask,
-                                             [&options] { tell_supervisor(options); });
+  const auto served =
+      serve(options, **locked, users_mask, [&options] { tell_supervisor(options); });
   return served ? 0 : fail(served.error().message);
 }
 

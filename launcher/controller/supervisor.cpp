@@ -12,11 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <iostream>
-#include <vector>
 
-#include "launcher/controller/main.h"
-#include "launcher/controller/restart_pause.h"
-#include "launcher/controller/store/own_home.h"
 #include "launcher/os/child.h"
 #include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"

@@ -1,6 +1,7 @@
 #include "launcher/relay/fan_out_tree.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace muster {
@@ -32,7 +33,55 @@ LinkFailure given_up(const NodeId& node) {
   return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
 }
 
+// Of the nodes below those that are connected directly, each of these gets so many.
+int even_share(const ConnectSettings& limits, const FanOutView& view) {
+  const int below = std::max(0, view.nodes - limits.fan_out_radix);
+  const int share = (below + limits.fan_out_radix - 1) / limits.fan_out_radix;
+  return std::clamp(share, 1, limits.fan_out_radix);
+}
+
+// Before anybody was reached through another, one child per parent tries.
+int most_children(const ConnectSettings& limits, const FanOutView& view) {
+  if (!view.is_proven) return 1;
+  const bool others_come = view.hopeful > 0 && !view.is_impatient;
+  return others_come ? even_share(limits, view) : limits.fan_out_radix;
+}
+
+bool is_being_tried(const FanOutView& view) {
+  return !view.is_proven && std::ranges::any_of(view.parents, [](const FanOutParent& one) {
+    return one.children > 0;
+  });
+}
+
+bool is_tree(const ConnectSettings& limits, const FanOutView& view) {
+  return view.nodes > limits.fan_out_above && !view.is_broken;
+}
+
+FanOutWay way_to_node(const ConnectSettings& limits, const FanOutView& view) {
+  if (!is_tree(limits, view) || view.direct < limits.fan_out_radix) return GoDirectly{};
+  if (!view.is_proven && view.is_impatient) return GoDirectly{};
+  const int most = most_children(limits, view);
+  const FanOutParent* best = nullptr;
+  for (const FanOutParent& each : view.parents) {
+    if (each.children >= most) continue;
+    const auto rank = [](const FanOutParent& one) { return std::tie(one.depth, one.children); };
+    if (best == nullptr || rank(each) < rank(*best)) best = &each;
+  }
+  if (best != nullptr) return GoThrough{best->id};
+  const bool has_hope = view.hopeful + view.returning + view.idle > 0 || is_being_tried(view);
+  if (has_hope && !view.is_impatient) return StayWaiting{};
+  return GoDirectly{};
+}
+
 }  // namespace
+
+bool wants_relay(const ConnectSettings& limits, const FanOutView& view, int waiting, int starting) {
+  if (!is_tree(limits, view)) return false;
+  const int share = even_share(limits, view);
+  int room = starting * share;
+  for (const FanOutParent& each : view.parents) room += std::max(0, share - each.children);
+  return waiting > room;
+}
 
 void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Done done) {
   limits_ = launch.connect;
@@ -113,8 +162,8 @@ FanOutView FanOutTree::view() const {
     view.hopeful += (connecting != nullptr && member.is_fresh) ||
                     std::holds_alternative<StartingRelay>(member.relay);
     view.idle += can_have_relay(member);
-    view.returning += connecting != nullptr ? !member.is_fresh && !member.is_alone
-                                            : can_soon_have_relay(member);
+    view.returning +=
+        connecting != nullptr ? !member.is_fresh && !member.is_alone : can_soon_have_relay(member);
     const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
     if (relay == nullptr || now < member.no_parent_until) continue;
     view.parents.push_back({node, member.relay_depth, (*relay)->nodes()});
@@ -264,8 +313,10 @@ void FanOutTree::cannot_reach(const NodeId& parent, const NodeId& node,
   }
   if (timers_.now() < broken_until_) return;
   broken_until_ = until;
-  note_("target " + target_ + ": nodes do not reach each other, so all are connected "
-        "directly for " + so_long + ": " + failure.message);
+  note_("target " + target_ +
+        ": nodes do not reach each other, so all are connected "
+        "directly for " +
+        so_long + ": " + failure.message);
 }
 
 // By the way that leads to the node itself.
@@ -297,15 +348,15 @@ void FanOutTree::relay_started(const NodeId& node, ConnectResult result) {
     const bool is_lost = failure->kind == LinkFailureKind::lost;
     if (!std::exchange(member.is_start_lost, is_lost) && is_lost) return pause(member);
     member.no_parent_until = timers_.now() + limits_.fan_out_set_aside;
-    return note_("target " + target_ + ": " + node.value + " leads to no other node: " +
-                 failure->message);
+    return note_("target " + target_ + ": " + node.value +
+                 " leads to no other node: " + failure->message);
   }
-  auto relay = std::make_shared<RelayClient>(
-      timers_, node, limits_.fan_out_silence,
-      std::move(std::get<Connected>(result).link),
-      [weak = weak_from_this(), node] {
-        if (const auto self = weak.lock()) self->relay_lost(node);
-      });
+  auto relay = std::make_shared<RelayClient>(timers_, node, limits_.fan_out_silence,
+                                             std::move(std::get<Connected>(result).link),
+                                             [weak = weak_from_this(), node] {
+                                               if (const auto self = weak.lock())
+                                                 self->relay_lost(node);
+                                             });
   member.relay = relay;
   member.relay_since = timers_.now();
   member.is_start_lost = false;
@@ -362,11 +413,6 @@ void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
   if (member.attempt == attempt) member.state = Out{};
   replan();
 }
-
-FanOut::FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note)
-    : timers_(timers), direct_(std::move(direct)), note_(std::move(note)) {}
-
-FanOut::~FanOut() = default;
 
 void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch,
                      std::function<void(ConnectResult)> done) {

@@ -13,11 +13,46 @@
 #include <vector>
 
 #include "launcher/os/timers.h"
-#include "launcher/relay/fan_out_plan.h"
 #include "launcher/relay/relay_client.h"
 #include "launcher/transport/link/transport.h"
 
 namespace muster {
+
+// Which way a node is reached: directly, or through another that is already connected. Parents are
+// only ever nodes whose relay works, so that a slow or dead one is nobody's parent: there is no
+// plan to be waited for. Those that are there first take the others, evenly, the shallowest first.
+// Pure.
+
+// A node whose relay works.
+struct FanOutParent {
+  NodeId id;
+  int depth = 1;     // 1: connected directly
+  int children = 0;  // connected or being connected
+};
+
+// A target as one of its nodes is about to be reached.
+struct FanOutView {
+  int nodes = 0;      // connected, being connected or waiting, with this one
+  int direct = 0;     // of these, connected directly or being so
+  int hopeful = 0;    // will soon be parents: in their first try, or with a relay that is starting
+  int idle = 0;       // connected and without a relay: one could be started
+  int returning = 0;  // have been there and lost a link or a relay: hope when there is no place
+  bool is_proven = false;     // a node has been reached through another
+  bool is_broken = false;     // lately none could be
+  bool is_impatient = false;  // the node has waited long enough
+  std::vector<FanOutParent> parents;
+};
+
+struct GoDirectly {};
+struct GoThrough {
+  NodeId parent;
+};
+struct StayWaiting {};
+using FanOutWay = std::variant<GoDirectly, GoThrough, StayWaiting>;
+
+// Whether one more connected node gets a relay: `waiting` nodes have no way yet, and `starting`
+// relays will soon be there.
+bool wants_relay(const ConnectSettings& limits, const FanOutView& view, int waiting, int starting);
 
 // The Transport of a controller with large targets whose nodes need no login: above
 // ConnectSettings::fan_out_above nodes it reaches some directly and the others through these, in a
@@ -34,8 +69,8 @@ class FanOut final : public Transport {
  public:
   using Note = std::function<void(const std::string& sentence)>;  // for the controller's log
 
-  FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note);
-  ~FanOut() override;
+  FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note)
+      : timers_(timers), direct_(std::move(direct)), note_(std::move(note)) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override;
@@ -86,12 +121,12 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
     std::variant<NoRelay, StartingRelay, std::shared_ptr<RelayClient>> relay;
     int relay_depth = 1;
     std::optional<NodeId> relay_through{};  // whose relay carries the relay
-    std::uint64_t attempt = 0;      // the newest; an older one's result is not the node's any more
-    bool is_fresh = true;           // nothing has gone wrong with it, or it has not been tried
-    bool is_alone = false;          // the last try failed: the next one is direct
+    std::uint64_t attempt = 0;     // the newest; an older one's result is not the node's any more
+    bool is_fresh = true;          // nothing has gone wrong with it, or it has not been tried
+    bool is_alone = false;         // the last try failed: the next one is direct
     SteadyTime no_parent_until{};  // its relay failed, or could not reach a node
     SteadyTime relay_since{};
-    Milliseconds pause{0};  // after the newest loss of a relay
+    Milliseconds pause{0};       // after the newest loss of a relay
     bool is_start_lost = false;  // the way to it was lost while its newest relay was started
   };
 

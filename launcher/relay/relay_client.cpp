@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "launcher/relay/relay_stream.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/wire/message_codec.h"
 
@@ -15,6 +14,9 @@ constexpr Milliseconds beat_interval{1000};
 // More than any relay has to say.
 constexpr std::size_t longest_header_bytes = 64 * 1024;
 constexpr std::size_t longest_reason_bytes = 2000;
+constexpr std::size_t piece_bytes = 64 * 1024;  // then another ticket has its turn
+// Told in a few pieces a window, not with every line.
+constexpr std::int64_t told_room_bytes = relay_window_bytes / 4;
 constexpr const char* lost_relay = ": the relay to it is gone";
 
 // Sums of these are made without another look.
@@ -23,7 +25,7 @@ ConnectProfile believable(ConnectProfile profile) {
   constexpr std::int64_t longest_us = std::chrono::microseconds(std::chrono::hours(24)).count();
   profile.resize(std::min(profile.size(), most_phases));
   for (PhaseTime& each : profile) {
-    each.phase = without_controls(each.phase, longest_reason_bytes);
+    each.phase = printable(each.phase, longest_reason_bytes);
     each.us = std::clamp<std::int64_t>(each.us, 0, longest_us);
   }
   return profile;
@@ -48,6 +50,81 @@ class RelayLink final : public Link {
 
 }  // namespace
 
+void RelayStream::start(Link::Handlers handlers) {
+  handlers_ = std::move(handlers);
+  timers_.post([self = shared_from_this()] { self->deliver_early(); });
+}
+
+void RelayStream::deliver_early() {
+  is_listening_ = true;
+  if (!early_.empty()) deliver(std::exchange(early_, {}));
+  if (early_end_) closed(*std::exchange(early_end_, std::nullopt));
+}
+
+void RelayStream::write(std::string bytes) {
+  if (bytes.empty()) return;
+  queued_bytes_ += bytes.size();
+  queue_.push_back(std::move(bytes));
+  pump();
+}
+
+void RelayStream::pump() {
+  while (room_ > 0 && !queue_.empty()) {
+    const std::string_view rest = std::string_view(queue_.front()).substr(sent_of_front_);
+    const std::size_t count = std::min({rest.size(), piece_bytes, static_cast<std::size_t>(room_)});
+    send_(RelayBytes{ticket_}, rest.substr(0, count));
+    room_ -= static_cast<std::int64_t>(count);
+    queued_bytes_ -= count;
+    unacknowledged_ += count;
+    sent_of_front_ += count;
+    if (sent_of_front_ < queue_.front().size()) continue;
+    queue_.pop_front();
+    sent_of_front_ = 0;
+  }
+}
+
+void RelayStream::more_room(std::int64_t bytes) {
+  const auto count =
+      std::min(unacknowledged_, static_cast<std::size_t>(std::max<std::int64_t>(0, bytes)));
+  unacknowledged_ -= count;
+  room_ += static_cast<std::int64_t>(count);
+  pump();
+}
+
+void RelayStream::bytes(std::string payload) {
+  if (is_listening_) return deliver(std::move(payload));
+  early_ += payload;
+}
+
+// Room is told after the bytes are dealt with.
+void RelayStream::deliver(std::string payload) {
+  if (!handlers_) return;
+  const auto self = shared_from_this();  // a handler may drop the link
+  const auto on_bytes = handlers_->on_bytes;
+  on_bytes(std::as_bytes(std::span(payload)));
+  consumed_ += static_cast<std::int64_t>(payload.size());
+  if (consumed_ < told_room_bytes || !handlers_) return;
+  send_(RelayRoom{ticket_, std::exchange(consumed_, 0)}, {});
+}
+
+void RelayStream::closed(LinkFailure failure) {
+  if (!is_listening_) {
+    early_end_ = std::move(failure);
+    return;
+  }
+  if (!handlers_) return;
+  const auto on_closed = std::move(handlers_->on_closed);
+  handlers_.reset();
+  if (on_closed) on_closed(std::move(failure));
+}
+
+void RelayStream::abandon() {
+  handlers_.reset();
+  queue_.clear();
+  queued_bytes_ = 0;
+  send_ = [](const ToRelay&, std::string_view) {};
+}
+
 RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
                          std::unique_ptr<Link> link, std::function<void()> on_lost)
     : timers_(timers),
@@ -55,8 +132,6 @@ RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
       silence_(silence),
       link_(std::move(link)),
       on_lost_(std::move(on_lost)) {}
-
-RelayClient::~RelayClient() = default;
 
 void RelayClient::start() {
   link_->start({[weak = weak_from_this()](std::span<const std::byte> bytes) {
@@ -98,11 +173,11 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
 }
 
 int RelayClient::nodes() const {
-  const auto opening = std::count_if(opening_.begin(), opening_.end(),
-                                     [](const auto& each) { return !each.second.is_relay; });
-  return static_cast<int>(opening +
-                          std::count_if(carried_.begin(), carried_.end(),
-                                        [](const auto& each) { return !each.second.is_relay; }));
+  const auto opening =
+      std::ranges::count_if(opening_, [](const auto& each) { return !each.second.is_relay; });
+  return static_cast<int>(opening + std::ranges::count_if(carried_, [](const auto& each) {
+                            return !each.second.is_relay;
+                          }));
 }
 
 void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch,
@@ -149,8 +224,8 @@ void RelayClient::on(const RelayClosed& closed, std::string&&) {
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
-  failure.message = without_controls(failure.message, longest_reason_bytes) + " (reached through " +
-                    parent_.value + ")";
+  failure.message =
+      printable(failure.message, longest_reason_bytes) + " (reached through " + parent_.value + ")";
   return failure;
 }
 

@@ -10,7 +10,6 @@
 #include <cstdio>
 
 #include "launcher/os/child.h"
-#include "launcher/relay/frame_pipe.h"
 #include "launcher/relay/relay_server.h"
 #include "launcher/wire/message_codec.h"
 

@@ -1,10 +1,13 @@
 #include "launcher/relay/relay_server.h"
 
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <utility>
 
-#include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/local_shell.h"
+#include "launcher/transport/link/child_process.h"
 
 namespace muster {
 namespace {
@@ -20,6 +23,57 @@ AgentLaunch launch_of(const RelayConnect& asked, const std::string& binary) {
 }
 
 }  // namespace
+
+RelayCarriage::RelayCarriage(std::int64_t ticket, std::unique_ptr<RemoteProcess> process,
+                             const std::string& first_bytes, SendToController send,
+                             std::function<void(const std::string&)> on_end)
+    : ticket_(ticket),
+      send_(std::move(send)),
+      on_end_(std::move(on_end)),
+      process_(std::move(process)) {
+  process_->handle({[this](std::span<const std::byte> bytes) { take(text_of(bytes)); },
+                    [this](std::string_view text) { errors_.add(text); }, [this] { drained(); },
+                    [this](const RemoteExit& exit) { ended(exit); }});
+  take(first_bytes);
+}
+
+void RelayCarriage::write(std::string bytes) {
+  undrained_ += static_cast<std::int64_t>(bytes.size());
+  process_->write(std::move(bytes));
+}
+
+void RelayCarriage::more_room(std::int64_t bytes) {
+  room_ += std::max<std::int64_t>(0, bytes);
+  send_held();
+  if (held_.empty()) process_->pause(false);
+}
+
+void RelayCarriage::take(std::string_view bytes) {
+  held_ += bytes;
+  send_held();
+  if (!held_.empty()) process_->pause(true);
+}
+
+void RelayCarriage::send_held() {
+  const auto count = static_cast<std::size_t>(
+      std::min<std::int64_t>(room_, static_cast<std::int64_t>(held_.size())));
+  if (count == 0) return;
+  room_ -= static_cast<std::int64_t>(count);
+  send_(RelayBytes{ticket_}, std::string_view(held_).substr(0, count));
+  held_.erase(0, count);
+}
+
+void RelayCarriage::drained() {
+  const std::int64_t bytes = std::exchange(undrained_, 0);
+  if (bytes > 0) send_(RelayRoom{ticket_, bytes}, {});
+}
+
+// A process that is paused has not ended its output: what is held is all that may be left.
+void RelayCarriage::ended(const RemoteExit& exit) {
+  if (!held_.empty()) send_(RelayBytes{ticket_}, held_);
+  held_.clear();
+  if (on_end_) std::exchange(on_end_, nullptr)(attach_end_text(exit, errors_.text()));
+}
 
 RelayServer::RelayServer(boost::asio::io_context& io, std::string binary, SendToController send)
     : io_(io),
@@ -46,16 +100,15 @@ RelayCarriage* RelayServer::carriage(std::int64_t ticket) {
 void RelayServer::on(const RelayConnect& asked, std::string&&) {
   if (tickets_.contains(asked.ticket)) return;
   if (asked.node.transport != TransportKind::local) {
-    return close(asked.ticket, {LinkFailureKind::shell,
-                                describe(asked.node) + ": a relay logs in nowhere"});
+    return close(asked.ticket,
+                 {LinkFailureKind::shell, describe(asked.node) + ": a relay logs in nowhere"});
   }
-  tickets_.emplace(asked.ticket,
-                   attach_agent(io_, make_local_shell(io_), pushes_, asked.node,
-                                launch_of(asked, binary_), nullptr,
-                                [this, ticket = asked.ticket,
-                                 node = asked.node](AttachResult result) {
-                                  attached(ticket, node, std::move(result));
-                                }));
+  tickets_.emplace(
+      asked.ticket,
+      attach_agent(io_, make_local_shell(io_), pushes_, asked.node, launch_of(asked, binary_),
+                   nullptr, [this, ticket = asked.ticket, node = asked.node](AttachResult result) {
+                     attached(ticket, node, std::move(result));
+                   }));
 }
 
 void RelayServer::attached(std::int64_t ticket, const NodeAddress& node, AttachResult result) {
@@ -103,6 +156,59 @@ void RelayServer::forget(std::int64_t ticket) {
   if (found == tickets_.end()) return;
   boost::asio::post(io_, [gone = std::make_shared<Ticket>(std::move(found->second))] {});
   tickets_.erase(found);
+}
+
+FramePipe::FramePipe(boost::asio::io_context& io, int in, int out) : in_(io, in), out_(io, out) {
+  in_.non_blocking(true);
+  out_.non_blocking(true);
+}
+
+void FramePipe::start(Handlers handlers) {
+  handlers_ = std::move(handlers);
+  read();
+}
+
+void FramePipe::read() {
+  in_.async_read_some(boost::asio::buffer(input_), [this](const boost::system::error_code& error,
+                                                          std::size_t size) {
+    if (error) {
+      return end(error == boost::asio::error::eof ? "its controller disconnected"
+                                                  : error.message());
+    }
+    reader_.feed(std::as_bytes(std::span(input_.data(), size)));
+    take_frames();
+    if (!is_over_) read();
+  });
+}
+
+void FramePipe::take_frames() {
+  while (!is_over_) {
+    auto frame = reader_.next();
+    if (!frame) return end(frame.error().message);
+    if (!*frame) return;
+    handlers_.on_frame(std::move(**frame));
+  }
+}
+
+void FramePipe::write(std::string bytes) {
+  queue_ += bytes;
+  if (sending_.empty()) send();
+}
+
+void FramePipe::send() {
+  if (queue_.empty() || is_over_) return;
+  sending_.swap(queue_);
+  boost::asio::async_write(out_, boost::asio::buffer(sending_),
+                           [this](const boost::system::error_code& error, std::size_t) {
+                             if (error) return end("its controller does not listen");
+                             sending_.clear();
+                             send();
+                           });
+}
+
+void FramePipe::end(const std::string& why) {
+  if (std::exchange(is_over_, true)) return;
+  handlers_.on_end(why);
 }
 
 }  // namespace muster

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <list>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <boost/asio/buffer.hpp>
@@ -20,13 +20,10 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "launcher/os/child.h"
-#include "launcher/transport/link/agent_attach.h"
+#include "launcher/os/fd.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/byte_stream.h"
-#include "launcher/transport/link/connect_profile.h"
-#include "launcher/transport/link/handshake_gate.h"
-#include "launcher/transport/link/process_link.h"
-#include "launcher/transport/local_shell.h"
+#include "launcher/transport/link/child_process.h"
 
 namespace muster {
 
@@ -35,7 +32,7 @@ namespace {
 constexpr int max_starting =
     32;  // a pretend cluster of hundreds starts in waves, not as a fork bomb
 constexpr Seconds detach_timeout{10};  // from ready to the end of the process we started
-constexpr std::chrono::milliseconds reap_interval{5};
+constexpr std::chrono::milliseconds detach_interval{5};
 constexpr int ready_descriptor = 3;
 
 std::string expand(const std::string& home, const std::string& user_home) {
@@ -53,7 +50,7 @@ class Reaper : public std::enable_shared_from_this<Reaper> {
     if (::waitpid(child_, nullptr, WNOHANG) != 0) return;
     if (std::chrono::steady_clock::now() > until_)
       return;  // it stays our child: a foreground agent
-    timer_.expires_after(reap_interval);
+    timer_.expires_after(detach_interval);
     timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
       if (!error) self->wait();
     });
@@ -89,6 +86,36 @@ class StreamLink final : public Link {
   std::string peer_;
 };
 
+struct NobodyListens {};
+
+// `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
+std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
+  Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) {
+    if (errno == ENOENT) return NobodyListens{};
+    return Error{run_folder + ": " + std::strerror(errno)};
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A socket's path holds 108 bytes, a home directory may be longer.
+  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    // Refused: the file of an agent that is gone.
+    if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};
+    return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      peer.uid != ::geteuid()) {
+    return Error{run_folder + "/agent.sock belongs to another user; remove it"};
+  }
+  return socket;
+}
+
 }  // namespace
 
 class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
@@ -120,7 +147,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
     ready_.close(ignored);
     errors_.close(ignored);
     deadline_.cancel();
-    pass_.release();
+    pass_.reset();
   }
 
  private:
@@ -147,7 +174,8 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
     phases_.finish("agent");
     using Protocol = boost::asio::local::stream_protocol;
     Protocol::socket socket(io_, Protocol(), std::get<Fd>(result).release());
-    finish(Connected{make_stream_link(std::move(socket), node_.id.value), phases_.profile()});
+    finish(Connected{std::make_unique<StreamLink>(std::move(socket), node_.id.value),
+                     phases_.profile()});
     return true;
   }
 
@@ -257,119 +285,38 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   boost::asio::steady_timer deadline_;
 };
 
-class LocalTransport::Shared : public std::enable_shared_from_this<Shared> {
- public:
-  Shared(boost::asio::io_context& io, std::string user_home, Milliseconds start_timeout)
-      : io_(io),
-        user_home_(std::move(user_home)),
-        start_timeout_(start_timeout),
-        gate_(std::make_shared<HandshakeGate>(io)),
-        pushes_(std::make_shared<PushGate>(io)) {}
-
-  void connect(const NodeAddress& node, AgentLaunch launch,
-               std::function<void(ConnectResult)> done) {
-    launch.home = expand(launch.home, user_home_);
-    if (launch.service == AgentService::relay) return start_relay(node, launch, std::move(done));
-    const auto place = active_.emplace(active_.end());
-    *place = std::make_shared<LocalConnect>(
-        io_, node, launch, start_timeout_,
-        [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
-          const auto self = weak.lock();
-          if (!self) return;
-          const auto keep = std::move(*place);  // it is calling
-          self->active_.erase(place);
-          done(std::move(result));
-        });
-    gate_->enter(node.id.value, {max_starting, max_starting},
-                 [weak = std::weak_ptr(*place)](HandshakeGate::Pass pass) {
-                   if (const auto each = weak.lock()) each->begin(std::move(pass));
-                 });
-  }
-
-  void cancel() {
-    for (const auto& each : active_) each->cancel();
-    active_.clear();
-    for (const auto& each : starting_relays_) each->cancel();
-    starting_relays_.clear();
-  }
-
- private:
-  void start_relay(const NodeAddress& node, const AgentLaunch& launch,
-                   std::function<void(ConnectResult)> done) {
-    const auto place = starting_relays_.emplace(starting_relays_.end());
-    *place = attach_agent(io_, make_local_shell(io_), pushes_, node, launch, nullptr,
-                          [weak = weak_from_this(), place, node,
-                           done = std::move(done)](AttachResult result) {
-                            const auto self = weak.lock();
-                            if (!self) return;
-                            const auto keep = std::move(*place);  // it is calling
-                            self->starting_relays_.erase(place);
-                            done(connected(self->io_, node, std::move(result)));
-                          });
-  }
-
-  static ConnectResult connected(boost::asio::io_context& io, const NodeAddress& node,
-                                 AttachResult result) {
-    if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
-    if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
-    auto& relay = std::get<Attached>(result);
-    return Connected{make_process_link(io, std::move(relay.process), std::move(relay.first_bytes),
-                                       node),
-                     std::move(relay.profile)};
-  }
-
-  boost::asio::io_context& io_;
-  std::string user_home_;
-  Milliseconds start_timeout_;
-  std::shared_ptr<HandshakeGate> gate_;
-  std::shared_ptr<PushGate> pushes_;
-  std::list<std::shared_ptr<LocalConnect>> active_;
-  std::list<std::shared_ptr<AgentAttach>> starting_relays_;
-};
-
 LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_home,
                                Milliseconds start_timeout)
-    : shared_(std::make_shared<Shared>(io, std::move(user_home), start_timeout)) {}
+    : io_(io),
+      user_home_(std::move(user_home)),
+      start_timeout_(start_timeout),
+      gate_(std::make_shared<HandshakeGate>(io)),
+      pushes_(std::make_shared<PushGate>(io)) {}
 
-LocalTransport::~LocalTransport() {
-  shared_->cancel();
-}
+LocalTransport::~LocalTransport() = default;
 
-void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
+void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked,
                              std::function<void(ConnectResult)> done) {
-  shared_->connect(node, launch, std::move(done));
-}
-
-std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
-  Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) {
-    if (errno == ENOENT) return NobodyListens{};
-    return Error{run_folder + ": " + std::strerror(errno)};
+  AgentLaunch launch = asked;
+  launch.home = expand(launch.home, user_home_);
+  if (launch.service == AgentService::relay) {
+    const auto make = [&](std::function<void(AttachResult)> call) {
+      return attach_agent(io_, make_local_shell(io_), pushes_, node, launch, nullptr,
+                          std::move(call));
+    };
+    starting_relays_.add(make, [&io = io_, node, done = std::move(done)](AttachResult result) {
+      done(as_link(io, std::move(result), node));
+    });
+    return;
   }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // A socket's path holds 108 bytes, a home directory may be longer.
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    // Refused: the file of an agent that is gone.
-    if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};
-    return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
-  }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      peer.uid != ::geteuid()) {
-    return Error{run_folder + "/agent.sock belongs to another user; remove it"};
-  }
-  return socket;
-}
-
-std::unique_ptr<Link> make_stream_link(boost::asio::local::stream_protocol::socket socket,
-                                       const std::string& peer) {
-  return std::make_unique<StreamLink>(std::move(socket), peer);
+  const auto make = [&](std::function<void(ConnectResult)> call) {
+    return std::make_shared<LocalConnect>(io_, node, launch, start_timeout_, std::move(call));
+  };
+  const auto attempt = active_.add(make, std::move(done));
+  gate_->enter(node.id.value, {max_starting, max_starting},
+               [weak = std::weak_ptr(attempt)](HandshakeGate::Pass pass) {
+                 if (const auto each = weak.lock()) each->begin(std::move(pass));
+               });
 }
 
 }  // namespace muster

@@ -13,19 +13,18 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <variant>
 
-#include <boost/asio/local/stream_protocol.hpp>
-
-#include "launcher/os/fd.h"
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/handshake_gate.h"
 #include "launcher/transport/link/transport.h"
-#include "scheduler/model/result.h"
 
 namespace boost::asio {
 class io_context;
 }
 
 namespace muster {
+
+class LocalConnect;
 
 class LocalTransport final : public Transport {
  public:
@@ -38,21 +37,13 @@ class LocalTransport final : public Transport {
                std::function<void(ConnectResult)> done) override;
 
  private:
-  class Shared;
-  std::shared_ptr<Shared> shared_;
+  boost::asio::io_context& io_;
+  std::string user_home_;
+  Milliseconds start_timeout_;
+  std::shared_ptr<HandshakeGate> gate_;
+  std::shared_ptr<PushGate> pushes_;
+  UnderWay<LocalConnect> active_;
+  UnderWay<AgentAttach> starting_relays_;
 };
-
-// Connecting to the Unix socket that an agent of this machine listens on.
-
-struct NobodyListens {};
-
-// `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
-std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder);
-
-// A Link over a Unix socket that an agent of this machine listens on.
-
-// `peer` names the agent in messages.
-std::unique_ptr<Link> make_stream_link(boost::asio::local::stream_protocol::socket socket,
-                                       const std::string& peer);
 
 }  // namespace muster

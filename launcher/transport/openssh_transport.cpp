@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <list>
 #include <random>
-#include <string>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -15,7 +13,7 @@
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
 #include "launcher/transport/link/handshake_gate.h"
-#include "launcher/transport/link/process_link.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -39,59 +37,37 @@ std::string quoted_path(const std::string& path) {
   return quoted + "\"";
 }
 
-class OpensshShell final : public RemoteShell {
- public:
-  OpensshShell(boost::asio::io_context& io, std::vector<std::string> argv)
-      : io_(io), argv_(std::move(argv)) {}
-
-  std::unique_ptr<RemoteProcess> run(const std::string& command) override {
-    std::vector<std::string> argv = argv_;
-    argv.push_back(command);
-    return start_child(io_, argv);
-  }
-
- private:
-  boost::asio::io_context& io_;
-  std::vector<std::string> argv_;
-};
-
 constexpr int ssh_itself_failed = 255;
-
-struct Pattern {
-  std::string_view text;
-  LinkFailureKind kind;
-  std::string_view cure;
-};
 
 // The first that occurs counts.
 constexpr std::array patterns{
-    Pattern{"IDENTIFICATION HAS CHANGED", LinkFailureKind::changed_host_key,
-            "either the node was reinstalled or someone is in between; if you know why, remove "
-            "the old key with ssh-keygen -R"},
-    Pattern{"Host key verification failed", LinkFailureKind::changed_host_key,
-            "compare the node's host key with the one on record"},
-    Pattern{"REVOKED", LinkFailureKind::changed_host_key, "the node offers a revoked host key"},
-    Pattern{"Could not resolve hostname", LinkFailureKind::unknown_host,
-            "check its spelling in the cluster file, or give an address"},
-    Pattern{"Permission denied (", LinkFailureKind::refused_key,
-            "add your public key to ~/.ssh/authorized_keys there, or name another with "
-            "identity_file or user"},
-    Pattern{"Too many authentication failures", LinkFailureKind::refused_key,
-            "name the right key with identity_file"},
-    Pattern{"Unable to negotiate", LinkFailureKind::wrong_build,
-            "the ssh programs of both sides have no algorithm in common"},
-    Pattern{"Bad configuration option", LinkFailureKind::shell, "correct your ssh configuration"},
-    Pattern{"Bad owner or permissions", LinkFailureKind::shell, "correct your ssh configuration"},
-    Pattern{"Connection refused", LinkFailureKind::unreachable, "does sshd run there?"},
-    Pattern{"No route to host", LinkFailureKind::unreachable, "check the network"},
-    Pattern{"Network is unreachable", LinkFailureKind::unreachable, "check the network"},
-    Pattern{"timed out", LinkFailureKind::unreachable,
-            "is the node on, and is there a firewall in between?"},
+    FailurePattern{
+        "IDENTIFICATION HAS CHANGED", LinkFailureKind::changed_host_key,
+        "either the node was reinstalled or someone is in between; if you know why, remove "
+        "the old key with ssh-keygen -R"},
+    FailurePattern{"Host key verification failed", LinkFailureKind::changed_host_key,
+                   "compare the node's host key with the one on record"},
+    FailurePattern{"REVOKED", LinkFailureKind::changed_host_key,
+                   "the node offers a revoked host key"},
+    FailurePattern{"Could not resolve hostname", LinkFailureKind::unknown_host,
+                   "check its spelling in the cluster file, or give an address"},
+    FailurePattern{"Permission denied (", LinkFailureKind::refused_key,
+                   "add your public key to ~/.ssh/authorized_keys there, or name another with "
+                   "identity_file or user"},
+    FailurePattern{"Too many authentication failures", LinkFailureKind::refused_key,
+                   "name the right key with identity_file"},
+    FailurePattern{"Unable to negotiate", LinkFailureKind::wrong_build,
+                   "the ssh programs of both sides have no algorithm in common"},
+    FailurePattern{"Bad configuration option", LinkFailureKind::shell,
+                   "correct your ssh configuration"},
+    FailurePattern{"Bad owner or permissions", LinkFailureKind::shell,
+                   "correct your ssh configuration"},
+    FailurePattern{"Connection refused", LinkFailureKind::unreachable, "does sshd run there?"},
+    FailurePattern{"No route to host", LinkFailureKind::unreachable, "check the network"},
+    FailurePattern{"Network is unreachable", LinkFailureKind::unreachable, "check the network"},
+    FailurePattern{"timed out", LinkFailureKind::unreachable,
+                   "is the node on, and is there a firewall in between?"},
 };
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 }  // namespace
 
@@ -134,7 +110,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
     done_ = nullptr;
     timer_.cancel();
     if (attach_) std::exchange(attach_, nullptr)->cancel();
-    pass_.release();
+    pass_.reset();
   }
 
  private:
@@ -142,12 +118,12 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
     pass_ = std::move(pass);
     was_known_ =
         !context_->host_keys.known_types(target_.host_keys, known_name(), node_.port).empty();
-    auto shell = std::make_shared<OpensshShell>(
-        context_->io, openssh_argv(target_, context_->settings, launch_.connect));
+    auto shell =
+        make_child_shell(context_->io, openssh_argv(target_, context_->settings, launch_.connect));
     attach_ = attach_agent(
         context_->io, std::move(shell), context_->pushes, node_, launch_,
         [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->pass_.release();
+          if (const auto self = weak.lock()) self->pass_.reset();
         },
         [weak = weak_from_this()](AttachResult result) {
           if (const auto self = weak.lock()) self->attached(std::move(result));
@@ -155,13 +131,11 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   }
 
   void attached(AttachResult result) {
-    pass_.release();
-    if (auto* failure = std::get_if<LinkFailure>(&result)) return finish(std::move(*failure));
+    pass_.reset();
     if (auto* none = std::get_if<NoShell>(&result)) return no_shell(*none);
-    auto& agent = std::get<Attached>(result);
-    finish(Connected{make_process_link(context_->io, std::move(agent.process),
-                                       std::move(agent.first_bytes), node_),
-                     agent.profile, "", std::nullopt, first_contact()});
+    ConnectResult linked = as_link(context_->io, std::move(result), node_);
+    if (auto* agent = std::get_if<Connected>(&linked)) agent->first_contact = first_contact();
+    finish(std::move(linked));
   }
 
   const std::string& known_name() const {
@@ -188,7 +162,9 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
 
   void finish(ConnectResult result) {
     const auto done = std::exchange(done_, nullptr);
-    if (done) done(std::move(result));
+    if (!done) return;
+    cancel();
+    done(std::move(result));
   }
 
   std::shared_ptr<OpensshContext> context_;
@@ -238,73 +214,41 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
   return argv;
 }
 
-class OpensshTransport::Shared : public std::enable_shared_from_this<Shared> {
- public:
-  explicit Shared(std::shared_ptr<OpensshContext> context) : context_(std::move(context)) {
-    std::error_code ignored;  // ssh says what it cannot write
-    std::filesystem::create_directories(
-        std::filesystem::path(context_->settings.own_known_hosts).parent_path(), ignored);
-  }
-
-  const SshSettings& settings() const { return context_->settings; }
-
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) {
-    const auto place = active_.emplace(active_.end());
-    *place = std::make_shared<OpensshConnect>(
-        context_, target, launch,
-        [weak = weak_from_this(), place, done = std::move(done)](ConnectResult result) {
-          const auto self = weak.lock();
-          if (!self) return;
-          const auto keep = std::move(*place);  // it is calling
-          self->active_.erase(place);
-          keep->cancel();
-          done(std::move(result));
-        });
-    (*place)->wait_for_gate();
-  }
-
-  void cancel() {
-    for (const auto& each : active_) each->cancel();
-    active_.clear();
-  }
-
- private:
-  std::shared_ptr<OpensshContext> context_;
-  std::list<std::shared_ptr<OpensshConnect>> active_;
-};
-
 OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings settings,
                                    std::shared_ptr<PushGate> pushes) {
   auto gate = std::make_shared<HandshakeGate>(io);
   const std::uint64_t seed = settings.jitter_seed;
   HostKeyStore host_keys(settings.own_known_hosts);
-  shared_ = std::make_shared<Shared>(std::make_shared<OpensshContext>(
+  std::error_code ignored;  // ssh says what it cannot write
+  std::filesystem::create_directories(std::filesystem::path(settings.own_known_hosts).parent_path(),
+                                      ignored);
+  context_ = std::make_shared<OpensshContext>(
       OpensshContext{io, std::move(settings), std::move(pushes), std::move(gate),
-                     std::mt19937_64(seed), std::move(host_keys)}));
+                     std::mt19937_64(seed), std::move(host_keys)});
 }
 
-OpensshTransport::~OpensshTransport() {
-  shared_->cancel();
-}
+OpensshTransport::~OpensshTransport() = default;
 
 void OpensshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
                                std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, shared_->settings().host_keys}, launch, std::move(done));
+  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
 }
 
 void OpensshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
                                std::function<void(ConnectResult)> done) {
-  shared_->connect(target, launch, std::move(done));
+  const auto make = [&](std::function<void(ConnectResult)> call) {
+    return std::make_shared<OpensshConnect>(context_, target, launch, std::move(call));
+  };
+  active_.add(make, std::move(done))->wait_for_gate();
 }
 
 bool openssh_was_dropped(const RemoteExit& exit, std::string_view errors) {
   if (exit.status != ssh_itself_failed) return false;
   const bool during_handshake =
-      contains(errors, "kex_exchange_identification") || contains(errors, "banner exchange") ||
-      contains(errors, "Connection closed by") || contains(errors, "Connection reset by");
-  return during_handshake && !contains(errors, "Permission denied") &&
-         !contains(errors, "timed out");
+      mentions(errors, "kex_exchange_identification") || mentions(errors, "banner exchange") ||
+      mentions(errors, "Connection closed by") || mentions(errors, "Connection reset by");
+  return during_handshake && !mentions(errors, "Permission denied") &&
+         !mentions(errors, "timed out");
 }
 
 LinkFailure openssh_failure(const NodeAddress& node, const RemoteExit& exit,
@@ -314,11 +258,9 @@ LinkFailure openssh_failure(const NodeAddress& node, const RemoteExit& exit,
             describe(node) + ": " + exit.reason + "; install the OpenSSH client on this machine"};
   }
   if (*exit.status != ssh_itself_failed) return attach_failure(node, exit, false, output, errors);
-  const auto found = std::find_if(patterns.begin(), patterns.end(), [&](const Pattern& pattern) {
-    return contains(errors, pattern.text);
-  });
+  const FailurePattern* found = find_pattern(patterns, errors);
   const std::string said = describe(node) + ": ssh said: " + last_line(errors);
-  if (found == patterns.end()) {
+  if (found == nullptr) {
     return {LinkFailureKind::unreachable, said + "; try the same with `ssh " + node.host + "`"};
   }
   return {found->kind, said + "; " + std::string(found->cure)};

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +25,9 @@ namespace muster {
 std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings& settings,
                                       const ConnectSettings& limits);
 
+struct OpensshContext;
+class OpensshConnect;
+
 class OpensshTransport final : public Transport {
  public:
   OpensshTransport(boost::asio::io_context& io, SshSettings settings,
@@ -38,8 +40,8 @@ class OpensshTransport final : public Transport {
                std::function<void(ConnectResult)> done);
 
  private:
-  class Shared;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<OpensshContext> context_;
+  UnderWay<OpensshConnect> active_;
 };
 
 // What the `ssh` program said on standard error, turned into a LinkFailure. Pure.

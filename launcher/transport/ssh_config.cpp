@@ -5,7 +5,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <cctype>
 #include <chrono>
 #include <cstdlib>
 #include <deque>
@@ -20,31 +19,26 @@
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
 #include "launcher/transport/ssh/key_file.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t max_queries_at_once = 4;  // a process of 5 ms each, on a shared login node
-constexpr std::chrono::seconds answer_lifetime{60};  // a start of the cluster asks once
+constexpr std::chrono::seconds answer_lifetime{60};   // a start of the cluster asks once
 constexpr std::size_t max_output_bytes = 256 * 1024;  // ssh prints 5 KiB
 
 // What `ssh -G` may say that only the ssh program can do.
 constexpr std::array<std::string_view, 7> only_ssh{
-    "hostkeyalias", "identityagent",   "pkcs11provider",   "bindaddress",
+    "hostkeyalias",  "identityagent",   "pkcs11provider",   "bindaddress",
     "bindinterface", "revokedhostkeys", "knownhostscommand"};
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
 
 // "Keyword value…" or "Keyword=value"; the keyword in lower case.
 std::pair<std::string, std::string> directive(std::string line) {
   const std::size_t begin = line.find_first_not_of(" \t");
   if (begin == std::string::npos) return {};
   const std::size_t end = line.find_first_of(" \t=", begin);
-  const std::string keyword = lower(line.substr(begin, end == line.npos ? end : end - begin));
+  const std::string keyword = lower_case(line.substr(begin, end == line.npos ? end : end - begin));
   const std::size_t value = end == line.npos ? end : line.find_first_not_of(" \t=", end);
   if (value == line.npos) return {keyword, ""};
   line.erase(line.find_last_not_of(" \t\r") + 1);
@@ -62,7 +56,7 @@ bool matches_no_file(const std::string& pattern) {
 }
 
 bool is_set(const std::string& value) {
-  return !value.empty() && lower(value) != "none";
+  return !value.empty() && lower_case(value) != "none";
 }
 
 std::string expand_home(const std::string& path) {
@@ -72,7 +66,7 @@ std::string expand_home(const std::string& path) {
 
 // %h, ${HOME}: `ssh -G` leaves them as they are.
 bool has_token(const std::string& path) {
-  return path.find('%') != path.npos || path.find("${") != path.npos;
+  return mentions(path, "%") || mentions(path, "${");
 }
 
 // `ask` and `accept-new` are one: nobody is there to be asked.
@@ -216,7 +210,7 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
     if (answers_since_ && now - *answers_since_ < answer_lifetime) return;
     answers_since_ = now;
     answers_.clear();
-    is_plain_ = !always_ && std::all_of(files_.begin(), files_.end(), [](const auto& path) {
+    is_plain_ = !always_ && std::ranges::all_of(files_, [](const auto& path) {
       return is_plain_ssh_config(text_of_file(path));
     });
   }
@@ -237,19 +231,17 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
       if (self && !error && self->running_.contains(argv)) self->timed_out(argv);
     });
     query.process = start_child(io_, argv);
-    query.process->handle(
-        {[&query](std::span<const std::byte> bytes) {
-           if (query.output.size() > max_output_bytes) return;
-           query.output.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-         },
-         [&query](std::string_view text) { query.errors.add(text); }, nullptr,
-         [this, argv](const RemoteExit& exit) { ended(argv, exit); }});
+    query.process->handle({[&query](std::span<const std::byte> bytes) {
+                             if (query.output.size() > max_output_bytes) return;
+                             query.output += text_of(bytes);
+                           },
+                           [&query](std::string_view text) { query.errors.add(text); }, nullptr,
+                           [this, argv](const RemoteExit& exit) { ended(argv, exit); }});
     query.process->close_stdin();
   }
 
   void timed_out(const Argv& argv) {
-    answer(argv, failure(argv, "did not answer within " +
-                                   std::to_string(timeout_.count() / 1000) +
+    answer(argv, failure(argv, "did not answer within " + std::to_string(timeout_.count() / 1000) +
                                    " s; is there a `Match exec` in your ssh configuration that "
                                    "hangs?"));
   }
@@ -291,8 +283,6 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
 SshConfigQuery::SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files,
                                bool always, Milliseconds timeout)
     : shared_(std::make_shared<Shared>(io, std::move(config_files), always, timeout)) {}
-
-SshConfigQuery::~SshConfigQuery() = default;
 
 void SshConfigQuery::ask(const NodeAddress& node,
                          std::function<void(const SshConfigAnswer&)> done) {

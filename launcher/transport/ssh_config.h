@@ -54,7 +54,6 @@ class SshConfigQuery {
   // `always`: ask even where the files say nothing, for a default of ssh counts (Kerberos).
   SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files, bool always,
                  Milliseconds timeout = Milliseconds(20000));
-  ~SshConfigQuery();
 
   // From the io_context.
   void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done);

@@ -1,8 +1,10 @@
 #include "launcher/transport/transport_selector.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <random>
 #include <utility>
 
 #include "launcher/transport/link/push_gate.h"
@@ -30,54 +32,35 @@ class TransportSelector final : public Transport {
 
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override {
-    switch (node.transport) {
-      case TransportKind::local:
-        return local_.connect(node, launch, std::move(done));
-      case TransportKind::openssh:
-      case TransportKind::ssh:
-        return choose(node, [this, launch, done = std::move(done)](const Choice& choice) {
-          if (const auto* failure = std::get_if<LinkFailure>(&choice)) return done(*failure);
-          const auto* openssh = std::get_if<ByOpenssh>(&choice);
-          if (openssh != nullptr) {
-            return openssh_.connect(guarded(openssh->target, launch.connect), launch, done);
-          }
-          ssh_.connect(guarded(std::get<SshTarget>(choice), launch.connect), launch, done);
-        });
+    if (node.transport == TransportKind::local) {
+      return local_.connect(node, launch, std::move(done));
     }
-  }
-
- private:
-  struct ByOpenssh {
-    SshTarget target;
-  };
-  using Choice = std::variant<SshTarget, ByOpenssh, LinkFailure>;
-
-  // The stricter of the cluster file and the ssh configuration.
-  static SshTarget guarded(SshTarget target, const ConnectSettings& limits) {
-    HostKeyPolicy::Strict& strict = target.host_keys.strict;
-    if (limits.refuses_unknown_hosts && strict != HostKeyPolicy::Strict::yes) {
-      strict = HostKeyPolicy::Strict::known;
-    }
-    return target;
-  }
-
-  void choose(const NodeAddress& node, std::function<void(const Choice&)> done) {
-    config_.ask(node, [this, alive = std::weak_ptr(alive_), node,
+    config_.ask(node, [this, alive = std::weak_ptr(alive_), node, launch,
                        done = std::move(done)](const SshConfigAnswer& answer) {
       if (alive.expired()) return;
       if (const auto* failure = std::get_if<LinkFailure>(&answer)) return done(*failure);
-      const auto* config = std::get_if<SshHostConfig>(&answer);
-      SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys, ""};
-      const bool for_openssh =
-          node.transport == TransportKind::openssh ||
-          (config != nullptr && !needs_openssh(*config, has_kerberos_ticket_).empty());
-      if (for_openssh) {
-        if (config != nullptr) target.host_name = config->host_name;
-        return done(ByOpenssh{std::move(target)});
-      }
-      if (config != nullptr) target.node = with_ssh_config(node, *config);
-      done(std::move(target));
+      connect_as(std::get_if<SshHostConfig>(&answer), node, launch, done);
     });
+  }
+
+ private:
+  // `config`: null where nothing is configured. The stricter of it and the cluster file counts.
+  void connect_as(const SshHostConfig* config, const NodeAddress& node, const AgentLaunch& launch,
+                  std::function<void(ConnectResult)> done) {
+    SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys, ""};
+    HostKeyPolicy::Strict& strict = target.host_keys.strict;
+    if (launch.connect.refuses_unknown_hosts && strict != HostKeyPolicy::Strict::yes) {
+      strict = HostKeyPolicy::Strict::known;
+    }
+    const bool for_openssh =
+        node.transport == TransportKind::openssh ||
+        (config != nullptr && !needs_openssh(*config, has_kerberos_ticket_).empty());
+    if (for_openssh) {
+      if (config != nullptr) target.host_name = config->host_name;
+      return openssh_.connect(target, launch, std::move(done));
+    }
+    if (config != nullptr) target.node = with_ssh_config(node, *config);
+    ssh_.connect(target, launch, std::move(done));
   }
 
   bool has_kerberos_ticket_;
@@ -90,14 +73,28 @@ class TransportSelector final : public Transport {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 TransportSettings transport_settings_from_environment(const std::string& muster_home) {
   TransportSettings settings;
-  settings.ssh = ssh_settings_from_environment(muster_home);
-  const std::string& keys = settings.ssh.key_folder;
-  settings.user_home = keys.substr(0, keys.rfind('/'));
-  settings.ssh_config_files = {keys + "/config", "/etc/ssh/ssh_config"};
+  SshSettings& ssh = settings.ssh;
+  settings.user_home = environment("HOME");
+  if (const passwd* account = ::getpwuid(::getuid())) {
+    ssh.user = account->pw_name;
+    if (settings.user_home.empty()) settings.user_home = account->pw_dir;
+  }
+  ssh.key_folder = settings.user_home + "/.ssh";
+  ssh.host_keys.files = {ssh.key_folder + "/known_hosts", ssh.key_folder + "/known_hosts2",
+                         "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"};
+  ssh.own_known_hosts = muster_home + "/known_hosts";
+  ssh.agent_socket = environment("SSH_AUTH_SOCK");
+  ssh.jitter_seed = std::random_device{}();
+  settings.ssh_config_files = {ssh.key_folder + "/config", "/etc/ssh/ssh_config"};
   const std::string ticket = "/tmp/krb5cc_" + std::to_string(::getuid());
   settings.has_kerberos_ticket =
       std::getenv("KRB5CCNAME") != nullptr || ::access(ticket.c_str(), R_OK) == 0;

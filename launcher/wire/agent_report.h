@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,14 +13,6 @@
 #include "scheduler/text/fields.h"
 
 namespace muster {
-
-// An attempt whose files are on the node: it runs there, or its output waits to be forgotten.
-struct HeldAttempt {
-  JobId job;
-  AttemptId attempt;
-
-  MUSTER_FIELDS(job, attempt)
-};
 
 // An exchange that shows how far apart two clocks are: T1 is the controller's, the others the
 // node's raw_time(). T4 is when the controller gets it. Absent in what older agents say.
@@ -39,16 +30,16 @@ struct Welcome {
   std::string agent_id;  // new at every start of the agent
   std::string boot_id;
   std::string host_name;
-  std::string address;   // as other nodes reach it, as far as the agent knows; may be empty
+  std::string address;  // as other nodes reach it, as far as the agent knows; may be empty
   int cores = 1;
   std::int64_t memory_bytes = 0;
   int gpus = 0;
   std::string build_id;
   bool holds_attempts = false;
   std::vector<HeldAttempt> held;  // all of them, so that those that are over can be forgotten
-  std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
+  std::int64_t boot_ms = 0;       // when it was sent, on the node's clock since its boot
   std::optional<ClockStamps> clock{};
-  bool measures = false;  // knows MeasureNode and CheckNode::measures; agents before did not
+  bool measures = false;         // knows MeasureNode and CheckNode::measures; agents before did not
   std::vector<JobId> folders{};  // jobs of which more than checkpoints is there; not all if many
 
   MUSTER_FIELDS(version, agent_id, boot_id, host_name, address, cores, memory_bytes, gpus, build_id,
@@ -166,7 +157,7 @@ struct Progress {
   AttemptId attempt;
   RankId rank;
   std::optional<std::int64_t> step;
-  std::vector<std::string> metrics;  // one JSON object each
+  std::vector<std::string> metrics;         // one JSON object each
   std::optional<CheckpointRef> checkpoint;  // newest sealed one, when it changed
 
   MUSTER_FIELDS(job, attempt, rank, step, metrics, checkpoint)
@@ -228,13 +219,12 @@ struct CollectDone {
   static constexpr const char* kind = "collect_done";
   JobId job;
   AttemptId attempt;
-  std::string error;  // what could not be sent; empty: nothing
+  std::string error;                    // what could not be sent; empty: nothing
   std::vector<std::string> left_out{};  // what is never sent: sockets, pipes; sentences
 
   MUSTER_FIELDS(job, attempt, error, left_out)
 };
 
-// The host says that it is about to be taken away, or (`over`) that it stays.
 // What the node's health checks believe to be wrong. Said after each greeting and when it changes.
 struct FaultsTold {
   static constexpr const char* kind = "faults_told";
@@ -245,6 +235,7 @@ struct FaultsTold {
   MUSTER_FIELDS(now_ms, faults, settled)
 };
 
+// The host says that it is about to be taken away, or (`over`) that it stays.
 struct NoticeSeen {
   static constexpr const char* kind = "notice_seen";
   std::optional<Milliseconds> leaves_in;  // absent: not said

@@ -39,6 +39,20 @@ struct Tree {
   MUSTER_FIELDS(place, entries, writable)
 };
 
+// An attempt whose files are on the node: it runs there, or its output waits to be forgotten.
+struct HeldAttempt {
+  JobId job;
+  AttemptId attempt;
+
+  MUSTER_FIELDS(job, attempt)
+};
+
+// A message that says all by its kind.
+struct NoFields {
+  template <class Self, class Visit>
+  static void fields(Self&, Visit) {}
+};
+
 inline constexpr int wire_version = 1;
 
 struct Hello {
@@ -47,8 +61,8 @@ struct Hello {
   std::string controller_id;
   NodeId node;
   Milliseconds lease{60000};
-  std::optional<std::int64_t> sent_us;  // controller's raw_time(), echoed
-  std::string notice_file{};            // ComputeTarget::notice_file
+  std::optional<std::int64_t> sent_us;    // controller's raw_time(), echoed
+  std::string notice_file{};              // ComputeTarget::notice_file
   std::optional<HealthProfile> health{};  // ComputeTarget::health
   RetentionLimits retention{};
 
@@ -90,15 +104,15 @@ struct CheckNode {
   static constexpr const char* kind = "check_node";
   JobId job;
   AttemptId attempt;
-  std::int64_t now_ms = 0;             // controller's wall clock, for the clock check
-  std::vector<std::string> programs;   // must be found in PATH: the interpreter of the command
-  std::string expected_host;           // host name the cluster file states; empty: any
-  std::string checkpoint_path;         // empty: the job's own directory on the node
-  std::vector<std::string> skip;       // check ids that refuse nothing
-  bool with_health = false;            // health checks are part of the gate
-  bool measures = false;               // and, when all have passed, what the profile has floors for
+  std::int64_t now_ms = 0;            // controller's wall clock, for the clock check
+  std::vector<std::string> programs;  // must be found in PATH: the interpreter of the command
+  std::string expected_host;          // host name the cluster file states; empty: any
+  std::string checkpoint_path;        // empty: the job's own directory on the node
+  std::vector<std::string> skip;      // check ids that refuse nothing
+  bool with_health = false;           // health checks are part of the gate
+  bool measures = false;              // and, when all have passed, what the profile has floors for
   std::optional<Milliseconds> failed_ago{};  // the job, here: figures from before are not believed
-  JobHealth health{};                  // for all checks until another job's come
+  JobHealth health{};                        // for all checks until another job's come
   std::optional<std::int64_t> asked_step{};  // whose checkpoint the job shall go back to
 
   MUSTER_FIELDS(job, attempt, now_ms, programs, expected_host, checkpoint_path, skip, with_health,
@@ -216,12 +230,8 @@ struct LookAtRanks {
 
 // Send every file below the job's outputs and logs directories of this node; answered by FileData…,
 // then CollectDone.
-struct CollectOutputs {
+struct CollectOutputs : HeldAttempt {
   static constexpr const char* kind = "collect_outputs";
-  JobId job;
-  AttemptId attempt;
-
-  MUSTER_FIELDS(job, attempt)
 };
 
 // All bytes of the rank's output before `offset` are safe in the job's log.
@@ -236,12 +246,8 @@ struct OutputAck {
 };
 
 // Nothing about this attempt is wanted any more.
-struct ForgetAttempt {
+struct ForgetAttempt : HeldAttempt {
   static constexpr const char* kind = "forget_attempt";
-  JobId job;
-  AttemptId attempt;
-
-  MUSTER_FIELDS(job, attempt)
 };
 
 // The job has ended: what of its directory can be brought again may go. `outputs_too`: what its
@@ -360,11 +366,8 @@ struct RunRemedy {
   MUSTER_FIELDS(id, step, device, argv, limit)
 };
 
-struct Retire {  // exit if no attempt is held
+struct Retire : NoFields {  // exit if no attempt is held
   static constexpr const char* kind = "retire";
-
-  template <class Self, class Visit>
-  static void fields(Self&, Visit) {}
 };
 
 using ToAgent =

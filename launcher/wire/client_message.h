@@ -20,7 +20,7 @@ namespace muster {
 // The job as understood and as written. The code snapshot has been taken into the state directory.
 struct Submit {
   static constexpr const char* kind = "submit";
-  JobSpec spec;        // name filled in by the submitter
+  JobSpec spec;  // name filled in by the submitter
   ComputeTarget target;
   std::string user;
   std::string source_text;  // the file as submitted
@@ -81,11 +81,8 @@ struct ResetBreaker {
   MUSTER_FIELDS(target)
 };
 
-struct AskNodes {
+struct AskNodes : NoFields {
   static constexpr const char* kind = "ask_nodes";
-
-  template <class Self, class Visit>
-  static void fields(Self&, Visit) {}
 };
 
 // Nodes of one target, all that it has here, and what a healthy one of them is.
@@ -129,11 +126,8 @@ struct MeasureNodes {
   MUSTER_FIELDS(nodes, words, probes, token, timeout, limit)
 };
 
-struct AskVersion {
+struct AskVersion : NoFields {
   static constexpr const char* kind = "ask_version";
-
-  template <class Self, class Visit>
-  static void fields(Self&, Visit) {}
 };
 
 struct Shutdown {  // ends the controller; agents and ranks go on until their lease ends
@@ -169,7 +163,7 @@ struct JobEvent {
   std::string sentence;  // what happened, for a person; empty: only progress
   std::int64_t attempt = 0;
   std::optional<std::int64_t> step;
-  std::string metrics;   // newest metrics line (JSON), empty: none
+  std::string metrics;  // newest metrics line (JSON), empty: none
 
   MUSTER_FIELDS(state, sentence, attempt, step, metrics)
 };
@@ -186,16 +180,16 @@ struct Ended {
 
 struct NodeLine {
   std::string node;
-  std::string link;  // `up`, `down: why`, `not connected`
+  std::string link;                 // `up`, `down: why`, `not connected`
   std::optional<NodeId> through{};  // by which other node it is reached; none: directly
   std::string host_name;
   std::string owner;  // job that holds it
   bool drained = false;
   std::string drain_reason;
   std::map<std::string, Milliseconds> profile;  // time per phase of the last connection
-  bool spare = false;       // held by the job as one
-  std::string leaves{};     // why it will be taken away; empty: it stays
-  std::string set_aside{};  // why muster gives it nothing new; empty: it does
+  bool spare = false;                           // held by the job as one
+  std::string leaves{};                         // why it will be taken away; empty: it stays
+  std::string set_aside{};                      // why muster gives it nothing new; empty: it does
   std::optional<Time> set_aside_since{};
   std::optional<Time> set_aside_until{};
   std::vector<NodeEvidence> evidence{};  // jobs that it broke, the newest last
@@ -206,7 +200,7 @@ struct NodeLine {
   std::string unfit_reason{};
   std::optional<Time> unfit_since{};
   std::string next_look{};  // when an unfit node is looked at again
-  std::string remedy{};  // "is being reset", "is rebooting", by muster; empty: neither
+  std::string remedy{};     // "is being reset", "is rebooting", by muster; empty: neither
   std::optional<Time> remedy_since{};
   std::vector<RemedyTry> remedies{};  // of the last day, the newest last
   std::string not_remedied{};  // why muster cannot do what is due; empty: nothing is, or it can
@@ -244,7 +238,7 @@ struct NodeLooked {
   NodeId node;
   // Why there is no answer; empty: there is one. A probe's payload is what it wrote all the same.
   std::string error;
-  std::string drained{};  // why the node gets no job, whatever it says itself; empty: it gets them
+  std::string drained{};   // why the node gets no job, whatever it says itself; empty: it gets them
   std::int64_t place = 0;  // of the probe in MeasureNodes::probes
   bool is_reached = true;  // its agent answers, or a job holds it
   // Of a measurement: it was refused, could not be started, or did not run alone or to its end: a

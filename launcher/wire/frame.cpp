@@ -1,7 +1,5 @@
 #include "launcher/wire/frame.h"
 
-#include <cstring>
-
 namespace muster {
 
 namespace {

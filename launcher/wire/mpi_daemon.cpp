@@ -25,7 +25,7 @@ bool is_directory(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("_-+./").find(c) != std::string_view::npos;
   };
-  return text.starts_with('/') && std::all_of(text.begin(), text.end(), is_plain) &&
+  return text.starts_with('/') && std::ranges::all_of(text, is_plain) &&
          text.find("..") == std::string_view::npos;
 }
 
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> words_of(std::string_view text) {
     const std::size_t end = std::min(text.find(is_quoted ? '"' : ' ', at), text.size());
     const std::string_view word = text.substr(at, end - at);
     if (is_quoted && end == text.size()) return Error{"a quote is not closed"};
-    if (!std::all_of(word.begin(), word.end(), is_harmless) ||
+    if (!std::ranges::all_of(word, is_harmless) ||
         (!is_quoted && word.find_first_of(";()*[]") != std::string_view::npos)) {
       return Error{"'" + std::string(word) + "' is no word of mpirun's"};
     }
@@ -105,7 +105,7 @@ bool is_dangerous(const std::string& name, const std::string& value) {
 }
 
 bool is_name(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_';
   });
 }

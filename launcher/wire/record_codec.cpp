@@ -1,8 +1,5 @@
 #include "launcher/wire/record_codec.h"
 
-#include "launcher/wire/json_fields.h"
-#include "scheduler/model/record.h"
-
 namespace muster {
 
 namespace {
@@ -70,6 +67,20 @@ void unwatched_hangs(Json& muster) {
   for (const char* key : {"hang.timeout", "hang.first_step", "hang.watch"}) other->erase(key);
 }
 
+// Records as stores of older versions hold them, made into what this build reads. What is only
+// absent from them needs nothing: absent fields keep their defaults. Throws as reading does, when
+// the record is none.
+void bring_up_to_date(std::string_view kind, Json& record) {
+  if (kind == RankExited::kind) doubt_by_name(record, Json::json_pointer("/rules/rule"));
+  if (kind == AttemptEnded::kind) doubt_by_name(record, Json::json_pointer("/cause/rules/rule"));
+  if (kind != JobSubmitted::kind && kind != ResumeRequested::kind) return;
+  const Json::json_pointer muster("/spec/muster"), rules("/spec/muster/rules");
+  if (record.contains(rules)) {
+    for (Json& rule : record.at(rules)) many_conditions(rule);
+  }
+  if (record.contains(muster) && record.at(muster).is_object()) unwatched_hangs(record.at(muster));
+}
+
 }  // namespace
 
 RecordText encode_record(const Record& record) {
@@ -80,8 +91,9 @@ RecordText encode_record(const Record& record) {
 
 // State made from half a record would lead to other decisions than those in the journal.
 Result<Record> decode_record(std::string_view kind, std::string_view payload, Time at) {
-  const std::string newer = ": it was written by a newer muster; use that version, or set "
-                            "MUSTER_HOME elsewhere";
+  const std::string newer =
+      ": it was written by a newer muster; use that version, or set "
+      "MUSTER_HOME elsewhere";
   try {
     Json json = Json::parse(payload);
     bring_up_to_date(kind, json);
@@ -111,17 +123,6 @@ std::string encode_tags(const std::map<std::string, std::string>& tags) {
   Json json;
   write_json(json, tags);
   return text_of(json);
-}
-
-void bring_up_to_date(std::string_view kind, Json& record) {
-  if (kind == RankExited::kind) doubt_by_name(record, Json::json_pointer("/rules/rule"));
-  if (kind == AttemptEnded::kind) doubt_by_name(record, Json::json_pointer("/cause/rules/rule"));
-  if (kind != JobSubmitted::kind && kind != ResumeRequested::kind) return;
-  const Json::json_pointer muster("/spec/muster"), rules("/spec/muster/rules");
-  if (record.contains(rules)) {
-    for (Json& rule : record.at(rules)) many_conditions(rule);
-  }
-  if (record.contains(muster) && record.at(muster).is_object()) unwatched_hangs(record.at(muster));
 }
 
 }  // namespace muster

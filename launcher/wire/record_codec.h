@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "launcher/wire/json_fields.h"
 #include "scheduler/model/job_spec.h"
@@ -26,11 +25,5 @@ Result<Record> decode_record(std::string_view kind, std::string_view payload, Ti
 std::string encode_spec(const JobSpec& spec);  // indented JSON: jobs/<job>/spec.json
 
 std::string encode_tags(const std::map<std::string, std::string>& tags);  // a JSON object
-
-// Records as stores of older versions hold them, made into what this build reads. What is only
-// absent from them needs nothing: absent fields keep their defaults. Heavy: for the codec's source.
-
-// Throws as reading does, when the record is none.
-void bring_up_to_date(std::string_view kind, Json& record);
 
 }  // namespace muster

@@ -40,18 +40,13 @@ void AgentConnection::connected(ConnectResult result) {
     went_down(std::move(*failure));
     return;
   }
-  auto& opened = std::get<Connected>(result);
-  link_ = std::move(opened.link);
-  profile_ = std::move(opened.profile);
-  methods_ = std::move(opened.methods);
-  through_ = std::move(opened.through);
-  first_contact_ = std::move(opened.first_contact);
+  reached_ = std::move(std::get<Connected>(result));
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
   renews_ = false;
   last_heard_ = timers_.now();
-  link_->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
-                [this](LinkFailure failure) { went_down(std::move(failure)); }});
+  reached_.link->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
+                        [this](LinkFailure failure) { went_down(std::move(failure)); }});
   Hello hello;
   hello.controller_id = launch_.controller_id;
   hello.node = address_.id;
@@ -65,14 +60,14 @@ void AgentConnection::connected(ConnectResult result) {
 }
 
 void AgentConnection::send(const ToAgent& message, std::string_view payload) {
-  if (link_) link_->write(encode(message, payload));
+  if (reached_.link) reached_.link->write(encode(message, payload));
 }
 
 void AgentConnection::receive(std::span<const std::byte> bytes) {
   // One that talks but does not greet is no agent of ours.
   if (phase_ == Phase::up) spoke_at_ = last_heard_ = timers_.now();
   reader_.feed(bytes);
-  while (link_) {
+  while (reached_.link) {
     auto frame = reader_.next();
     if (!frame) {
       drop({LinkFailureKind::wrong_build, address_.id.value + ": " + frame.error().message});
@@ -153,9 +148,7 @@ void AgentConnection::went_down(LinkFailure failure) {
   heartbeat_.reset();
   const auto silent = phase_ == Phase::up ? silence() : std::nullopt;
   phase_ = Phase::idle;
-  if (link_) {
-    timers_.post([dead = std::shared_ptr<Link>(std::move(link_))] {});
-  }
+  if (reached_.link) timers_.post([dead = std::shared_ptr<Link>(std::move(reached_.link))] {});
   events_.on_down(std::move(failure), silent);
 }
 

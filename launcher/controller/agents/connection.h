@@ -42,7 +42,7 @@ class AgentConnection {
   void renew_lease();
   bool is_idle() const { return phase_ == Phase::idle; }
   bool is_up() const { return phase_ == Phase::up; }
-  std::size_t queued_bytes() const { return link_ ? link_->queued_bytes() : 0; }
+  std::size_t queued_bytes() const { return reached_.link ? reached_.link->queued_bytes() : 0; }
   const NodeAddress& address() const { return address_; }
   const std::string& home() const { return launch_.home; }
   Milliseconds lease() const { return lease_; }
@@ -54,12 +54,8 @@ class AgentConnection {
   void watch_notice(std::string file) { notice_file_ = std::move(file); }  // at the next greeting
   // The agent that answers is told at once.
   void watch_health(std::optional<HealthProfile> profile);
-  // How it was reached: of the newest connection.
-  const ConnectProfile& profile() const { return profile_; }
-  const std::string& methods() const { return methods_; }
-  const std::optional<NodeId>& through() const { return through_; }
-  const std::string& first_contact() const { return first_contact_; }
-  const Welcome& welcome() const { return welcome_; }  // of the newest agent that answered
+  const Connected& reached() const { return reached_; }  // how, by the newest connection
+  const Welcome& welcome() const { return welcome_; }    // of the newest agent that answered
   const ClockOffset& clock() const { return clock_; }
   // Since its last word, also after its link was lost; nothing: it has said none.
   std::optional<Milliseconds> silent_for() const;
@@ -88,12 +84,8 @@ class AgentConnection {
   std::optional<HealthProfile> told_health_;  // what the agent was last told on this connection
   Events events_;
   Phase phase_ = Phase::idle;
-  std::unique_ptr<Link> link_;
+  Connected reached_;  // without a link when it is down
   FrameReader reader_;
-  ConnectProfile profile_;
-  std::string methods_;
-  std::optional<NodeId> through_;
-  std::string first_contact_;
   Welcome welcome_;
   ClockOffset clock_;
   SteadyTime last_heard_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "launcher/controller/agents/clock_offset.h"
-#include "launcher/controller/agents/inbox_files.h"
 #include "launcher/controller/agents/work_message.h"
+#include "launcher/controller/store/job_leavings.h"
 #include "scheduler/failure/evidence.h"
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/lookup.h"
@@ -102,16 +102,14 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
     node_checked(node, *checked);
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
-    observe_if_ours(node, *staged,
-                    NodeStaged{staged->job, staged->attempt, node, staged->error});
+    observe_if_ours(node, *staged, NodeStaged{staged->job, staged->attempt, node, staged->error});
   } else if (const auto* ports = std::get_if<PortsDone>(&message)) {
     observe_if_ours(node, *ports,
                     PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});
   } else if (const auto* started = std::get_if<StartDone>(&message)) {
-    observe_if_ours(
-        node, *started,
-        NodeStarted{started->job, started->attempt, node, started->error, started->directory,
-                    started->lasting});
+    observe_if_ours(node, *started,
+                    NodeStarted{started->job, started->attempt, node, started->error,
+                                started->directory, started->lasting});
   } else if (const auto* members = std::get_if<MembersSet>(&message)) {
     observe_if_ours(
         node, *members,
@@ -162,13 +160,6 @@ void AgentInbox::clean(const NodeId& node, const AttemptClean& clean) {
                               clean.unkillable, clean.newest_certified});
 }
 
-// The attempt may be over while processes of it are still held by the kernel there.
-bool AgentInbox::still_stops(const NodeId& node, const JobId& job, AttemptId attempt) const {
-  const Node* known = find_node(state_, node);
-  return known != nullptr && known->unclean && known->unclean->job == job &&
-         known->unclean->attempt == attempt;
-}
-
 // The name in the message becomes a path: only names that the journal holds get this far.
 bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt,
                             RankId rank) const {
@@ -177,7 +168,7 @@ bool AgentInbox::is_rank_of(const NodeId& node, const JobId& job, AttemptId atte
   if (index < 0 || is_cleared) {
     const bool is_rank = rank >= mpirun_log && rank.value < late_ranks_limit;
     return is_rank &&
-           (is_cleared || still_stops(node, job, attempt) || is_over_(node, job, attempt));
+           (is_cleared || still_stops(state_, node, job, attempt) || is_over_(node, job, attempt));
   }
   if (rank == mpirun_log) return index == 0;
   const Rank* known = known_rank(state_, job, attempt, rank);
@@ -273,8 +264,7 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
   if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
-  const Milliseconds interval =
-      misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
+  const Milliseconds interval = misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
   const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval;
   if (sealed || (seen.step && due)) {
     journal_step(progress.job, progress.attempt, progress.checkpoint);
@@ -295,9 +285,9 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
 
 bool AgentInbox::misses_a_node(const JobId& job) const {
   const Attempt* active = active_attempt(*find_job(state_, job));
-  return std::any_of(
-      active->nodes.begin(), active->nodes.end(),
-      [](const AttemptNode& node) { return node.agent && node.agent->lost && is_active(node); });
+  return std::ranges::any_of(active->nodes, [](const AttemptNode& node) {
+    return node.agent && node.agent->lost && is_active(node);
+  });
 }
 
 bool AgentInbox::is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const {
@@ -377,7 +367,7 @@ int AgentInbox::node_index(const JobId& job, AttemptId attempt, const NodeId& no
   std::size_t& place = places_[node];
   const auto is_it = [&](const AttemptNode& one) { return one.id == node && !is_released(one); };
   if (place < active->nodes.size() && is_it(active->nodes[place])) return static_cast<int>(place);
-  const auto at = std::find_if(active->nodes.begin(), active->nodes.end(), is_it);
+  const auto at = std::ranges::find_if(active->nodes, is_it);
   if (at == active->nodes.end()) return -1;
   place = static_cast<std::size_t>(at - active->nodes.begin());
   return static_cast<int>(place);

@@ -14,7 +14,6 @@
 #include <tuple>
 #include <vector>
 
-#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/store/home.h"
@@ -57,7 +56,6 @@ class AgentInbox final : public NodeListener {
   };
 
   bool is_rank_of(const NodeId& node, const JobId& job, AttemptId attempt, RankId rank) const;
-  bool still_stops(const NodeId& node, const JobId& job, AttemptId attempt) const;
   void clean(const NodeId& node, const AttemptClean& clean);
   template <class Message>
   void observe_if_ours(const NodeId& node, const Message& message, Observation what);
@@ -93,12 +91,21 @@ class AgentInbox final : public NodeListener {
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come
-  std::map<JobId, RuleBook> rules_;  // of attempts in which a rank failed
+  std::map<JobId, RuleBook> rules_;          // of attempts in which a rank failed
   std::map<JobId, std::unique_ptr<FileSink>> sinks_;
   std::map<std::pair<JobId, NodeId>, Arrival> arrivals_;
   std::map<std::pair<JobId, NodeId>, std::set<RankId>> beats_;  // of nodes that join, since Welcome
   std::set<HeldBy> clearing_;
   std::map<NodeId, NodeFaultsSeen> faults_;  // as told last, since the agent's greeting
 };
+
+// Words of agents and commands on their way into the journal: more is no help to anybody, and a
+// broken agent must not fill it. Pure functions.
+
+// The beginning, as UTF-8.
+void limit_text(std::string& text);
+
+// Each of them; of too many, the last.
+void limit_lines(std::vector<std::string>& lines);
 
 }  // namespace muster

@@ -1,9 +1,5 @@
 // AgentInbox's part that takes the files of nodes whose ranks are gone: of all nodes at the end of
 // an attempt, of one that leaves while the others go on.
-#include "launcher/controller/agents/inbox_files.h"
-
-#include <algorithm>
-
 #include "launcher/controller/agents/inbox.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/text/text.h"

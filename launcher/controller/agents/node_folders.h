@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/store/job_leavings.h"

@@ -126,7 +126,7 @@ void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
   for (NodeListener* each : listeners_) each->node_down(node, failure, silent_us);
 }
 
-AgentConnection* AgentPool::find(const NodeId& node) {
+AgentConnection* AgentPool::find(const NodeId& node) const {
   const auto found = entries_.find(node);
   return found == entries_.end() ? nullptr : found->second.connection.get();
 }

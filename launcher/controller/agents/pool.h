@@ -10,8 +10,23 @@
 
 #include "launcher/controller/agents/connection.h"
 #include "launcher/wire/client_message.h"
+#include "scheduler/model/observation.h"
 
 namespace muster {
+
+// What the parts of a controller tell its loop. Called on its thread; nothing is done before the
+// caller is back.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  virtual void observe(Observation what) = 0;  // for the journal
+  // For who follows the job.
+  virtual void progress(const JobId&, const JobEvent&) {}
+  virtual void note(const JobId&, const std::string& /*sentence*/) {}
+  // Pending work that waited may be done now, though nothing was observed.
+  virtual void post_turn() {}
+};
 
 class NodeListener {
  public:
@@ -43,8 +58,7 @@ class AgentPool {
   // Nodes nobody wants keep their link but are not connected again.
   void set_wanted(const std::set<NodeId>& nodes);
   AgentConnection* up(const NodeId& node);  // null: not connected
-  AgentConnection* find(const NodeId& node);
-  bool knows(const NodeId& node) const { return entries_.contains(node); }  // how it is reached
+  AgentConnection* find(const NodeId& node) const;  // null: it is not known how it is reached
   void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
   void retire_all();
   std::size_t queued_bytes() const;  // of all links, not yet handed to the network

@@ -43,29 +43,22 @@ Status write_at(int descriptor, std::string_view bytes, std::int64_t offset) {
 
 }  // namespace
 
-RankLogs::~RankLogs() {
-  for (auto& [key, file] : files_) ::close(file.descriptor);
-}
-
 Result<RankLogs::File*> RankLogs::open(const JobId& job, AttemptId attempt, RankId rank) {
   const Key key{job.value, attempt.value, rank.value};
   if (const auto found = files_.find(key); found != files_.end()) return &found->second;
-  if (files_.size() >= open_files_limit) {
-    ::close(files_.begin()->second.descriptor);
-    files_.erase(files_.begin());
-  }
+  if (files_.size() >= open_files_limit) files_.erase(files_.begin());
   // mpirun's own words come as rank -1.
   const auto path = rank.value < 0 ? home_.attempt(job, attempt) / "mpirun.log"
                                    : home_.rank_log(job, attempt, rank);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0) return failed("open the log", path);
+  Fd log(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!log) return failed("open the log", path);
   struct stat status {};
-  ::fstat(descriptor, &status);
+  ::fstat(log.get(), &status);
   const auto note = note_of_loss(path);
   const std::int64_t lost = std::atoll(text_of_file(note).c_str());
-  return &files_.emplace(key, File{descriptor, status.st_size, lost, note}).first->second;
+  return &files_.emplace(key, File{std::move(log), status.st_size, lost, note}).first->second;
 }
 
 Result<std::int64_t> RankLogs::size(const JobId& job, AttemptId attempt, RankId rank) {
@@ -96,7 +89,7 @@ Result<std::int64_t> RankLogs::write(const JobId& job, AttemptId attempt, RankId
 }
 
 Status RankLogs::append(File& file, std::string_view bytes) {
-  if (auto done = write_at(file.descriptor, bytes, file.size); !done) return done;
+  if (auto done = write_at(file.descriptor.get(), bytes, file.size); !done) return done;
   file.size += static_cast<std::int64_t>(bytes.size());
   return Done{};
 }
@@ -120,18 +113,14 @@ Status RankLogs::append_metrics(const JobId& job, AttemptId attempt, std::string
   const auto path = home_.metrics(job, attempt);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (descriptor < 0) return failed("open", path);
-  const ssize_t written = ::write(descriptor, lines.data(), lines.size());
-  ::close(descriptor);
-  if (written != static_cast<ssize_t>(lines.size())) return failed("write", path);
-  return Done{};
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file) return failed("open", path);
+  return write_all(file.get(), lines) ? Status(Done{}) : failed("write", path);
 }
 
 void RankLogs::close_attempt(const JobId& job, AttemptId attempt) {
   for (auto it = files_.lower_bound(Key{job.value, attempt.value, -1}); it != files_.end();) {
     if (std::get<0>(it->first) != job.value || std::get<1>(it->first) != attempt.value) break;
-    ::close(it->second.descriptor);
     it = files_.erase(it);
   }
 }

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "launcher/controller/store/home.h"
+#include "launcher/os/fd.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -21,9 +22,6 @@ inline constexpr RankId mpirun_log{-1};
 class RankLogs {
  public:
   explicit RankLogs(Home home) : home_(std::move(home)) {}
-  ~RankLogs();
-  RankLogs(const RankLogs&) = delete;
-  RankLogs& operator=(const RankLogs&) = delete;
 
   // Bytes of the rank's output that need not come again: where the agent goes on.
   Result<std::int64_t> size(const JobId& job, AttemptId attempt, RankId rank);
@@ -36,7 +34,7 @@ class RankLogs {
  private:
   using Key = std::tuple<std::string, std::int64_t, std::int64_t>;
   struct File {
-    int descriptor = -1;
+    Fd descriptor;
     std::int64_t size = 0;
     std::int64_t lost = 0;  // less than nothing: the words about it are longer
     std::filesystem::path note_of_loss;

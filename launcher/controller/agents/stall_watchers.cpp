@@ -100,8 +100,8 @@ StallWatchers::Entry* StallWatchers::entry_of(const JobId& job, AttemptId attemp
   return entry.get();
 }
 
-StallWatchers::Entry* StallWatchers::owner(const NodeId& node, const JobId& job,
-                                           AttemptId attempt, RankId rank) {
+StallWatchers::Entry* StallWatchers::owner(const NodeId& node, const JobId& job, AttemptId attempt,
+                                           RankId rank) {
   Entry* entry = entry_of(job, attempt);
   const auto index = static_cast<std::size_t>(rank.value);
   const bool is_its = entry != nullptr && rank.value >= 0 && index < entry->nodes.size() &&
@@ -162,7 +162,7 @@ void StallWatchers::attempt_over(const JobId& job) {
 void StallWatchers::follow() {
   const auto& jobs = state_.jobs;
   const bool is_needed =
-      std::any_of(jobs.begin(), jobs.end(), [](const auto& item) { return runs(item.second); });
+      std::ranges::any_of(jobs, [](const auto& item) { return runs(item.second); });
   if (!is_needed) return alarm_.reset();
   if (!alarm_) alarm_ = timers_.after(look_interval, [this] { look(); });
 }
@@ -179,8 +179,8 @@ void StallWatchers::look() {
 void StallWatchers::look_at(Entry& entry) {
   auto told = entry.watch.look(now());
   if (!told) return;
-  const bool is_known = entry.told && entry.told->stall == told->stall &&
-                        entry.told->rank == told->rank;
+  const bool is_known =
+      entry.told && entry.told->stall == told->stall && entry.told->rank == told->rank;
   entry.told = *told;
   if (told->stall == StallKind::suspect && !is_known) ask_for_look(*told, entry);
   observer_.observe(std::move(*told));

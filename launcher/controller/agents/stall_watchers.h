@@ -10,7 +10,6 @@
 #include <optional>
 #include <set>
 
-#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/os/timers.h"
 #include "launcher/wire/agent_message.h"
@@ -63,7 +62,7 @@ class StallWatchers final : public NodeListener {
   Ask ask_;
   std::map<JobId, std::unique_ptr<Entry>> entries_;
   std::set<NodeId> up_;
-  std::set<JobId> beating_;  // jobs that have told a step, while this controller lives
+  std::set<JobId> beating_;       // jobs that have told a step, while this controller lives
   std::unique_ptr<Alarm> alarm_;  // while anything runs
 };
 

@@ -17,8 +17,8 @@ namespace muster {
 namespace {
 
 bool is_on_this_machine(const Job& job) {
-  return std::all_of(job.target.nodes.begin(), job.target.nodes.end(),
-                     [](const auto& node) { return node.transport == TransportKind::local; });
+  return std::ranges::all_of(
+      job.target.nodes, [](const auto& node) { return node.transport == TransportKind::local; });
 }
 
 // As the other nodes reach it, also while it does not answer for a moment.
@@ -42,6 +42,37 @@ std::vector<NodeFacts> facts_of(const State& state, const Attempt& attempt, Agen
     facts.push_back(std::move(fact));
   }
   return facts;
+}
+
+// Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
+// see, or empty for the job's own directory on each node.
+std::string checkpoint_path_of(const Job& job, const Home& home) {
+  if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;
+  if (is_on_this_machine(job)) return (home.job(job.id) / "ckpt").string();
+  if (job.target.shared_root.empty()) return {};
+  return job.target.shared_root + "/.muster/" + job.id.value + "/ckpt";
+}
+
+// Where outputs go when every node can write there directly; empty: collected from the nodes.
+std::string shared_outputs_of(const Job& job, const Home& home) {
+  if (is_on_this_machine(job)) return home.outputs(job.id).string();
+  if (job.target.shared_root.empty()) return {};
+  return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
+}
+
+// The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h). A
+// member's port is the one of those that its node holds that is in its own place there.
+std::string membership_text(const State& state, const Attempt& attempt) {
+  EpochMembers text{static_cast<std::uint64_t>(attempt.members.epoch), {}};
+  for (const RankId id : attempt.members.ranks) {
+    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
+    const AttemptNode& node = node_of(attempt, rank);
+    const auto local = static_cast<std::size_t>(rank.local_rank);
+    check(node.ports && local < node.ports->ports.size(), "a worker has no port");
+    text.members.push_back({static_cast<std::uint64_t>(id.value), address_of(state, node.id),
+                            static_cast<std::uint16_t>(node.ports->ports[local]), node.id.value});
+  }
+  return format_membership(text);
 }
 
 // What every map has with the same value; that is sent once a node, the rest a rank.
@@ -108,7 +139,7 @@ constexpr auto known = std::to_array<std::string_view>(
 
 // python3, python3.11: the name of a known interpreter and a version.
 bool is_interpreter(std::string_view word) {
-  return std::any_of(known.begin(), known.end(), [word](std::string_view name) {
+  return std::ranges::any_of(known, [word](std::string_view name) {
     return word.starts_with(name) &&
            word.substr(name.size()).find_first_not_of("0123456789.") == std::string_view::npos;
   });
@@ -130,37 +161,10 @@ std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job
   return judge_gate_figures(*job.target.health, plan, figures);
 }
 
-std::string checkpoint_path_of(const Job& job, const Home& home) {
-  if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;
-  if (is_on_this_machine(job)) return (home.job(job.id) / "ckpt").string();
-  if (job.target.shared_root.empty()) return {};
-  return job.target.shared_root + "/.muster/" + job.id.value + "/ckpt";
-}
-
-std::string shared_outputs_of(const Job& job, const Home& home) {
-  if (is_on_this_machine(job)) return home.outputs(job.id).string();
-  if (job.target.shared_root.empty()) return {};
-  return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
-}
-
 std::string attempt_secret(const std::string& secret_key, const Job& job, AttemptId attempt) {
   const std::string name = "attempt " + std::to_string(attempt.value) + " of " + job.id.value +
                            ", submitted at " + std::to_string(to_ms(job.submitted_at));
   return hex_text(keyed_hash(secret_key, name));
-}
-
-// A member's port is the one of those that its node holds that is in its own place there.
-std::string membership_text(const State& state, const Attempt& attempt) {
-  EpochMembers text{static_cast<std::uint64_t>(attempt.members.epoch), {}};
-  for (const RankId id : attempt.members.ranks) {
-    const Rank& rank = attempt.ranks.at(static_cast<std::size_t>(id.value));
-    const AttemptNode& node = node_of(attempt, rank);
-    const auto local = static_cast<std::size_t>(rank.local_rank);
-    check(node.ports && local < node.ports->ports.size(), "a worker has no port");
-    text.members.push_back({static_cast<std::uint64_t>(id.value), address_of(state, node.id),
-                            static_cast<std::uint16_t>(node.ports->ports[local]), node.id.value});
-  }
-  return format_membership(text);
 }
 
 SetMembers WorkMessages::members_message(const Job& job, const Attempt& attempt) {

@@ -24,11 +24,7 @@ class WorkMessages {
   // `secret_key`: ControllerSettings::secret_key.
   WorkMessages(const State& state, Time now, AgentPool& pool, const Home& home,
                std::string secret_key = {})
-      : state_(state),
-        now_(now),
-        pool_(pool),
-        home_(home),
-        secret_key_(std::move(secret_key)) {}
+      : state_(state), now_(now), pool_(pool), home_(home), secret_key_(std::move(secret_key)) {}
 
   // For every kind of work but staging, which needs the job's trees.
   ToAgent message(const NodeWork& work);
@@ -59,16 +55,6 @@ std::vector<CheckFailure> failures_unmeasured(const State& state, const Job& job
 // What the ranks of an attempt have and nobody else (runtime/protocol/environment.h). The same from
 // every controller of a state directory, so that who joins late, after a restart of it, has it too.
 std::string attempt_secret(const std::string& secret_key, const Job& job, AttemptId attempt);
-
-// The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h).
-std::string membership_text(const State& state, const Attempt& attempt);
-
-// Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
-// see, or empty for the job's own directory on each node.
-std::string checkpoint_path_of(const Job& job, const Home& home);
-
-// Where outputs go when every node can write there directly; empty: collected from the nodes.
-std::string shared_outputs_of(const Job& job, const Home& home);
 
 // Which program a command cannot do without, as far as its first word tells: `python3 train.py`
 // needs python3 on every node. Pure.

@@ -1,7 +1,5 @@
 #include "launcher/controller/agents/work_sender.h"
 
-#include <algorithm>
-
 #include "launcher/controller/agents/work_message.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/message_codec.h"

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "launcher/controller/agents/observer.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/store/home.h"
@@ -70,7 +69,7 @@ class WorkSender final : public NodeListener {
   Observer& observer_;
   std::string secret_key_;
   std::unique_ptr<BlobStore> blobs_;
-  std::map<NodeId, JobId> held_;  // for whom a node is kept connected
+  std::map<NodeId, JobId> held_;                           // for whom a node is kept connected
   std::map<JobId, std::map<NodeId, std::size_t>> places_;  // of the nodes in their targets
   std::map<NodeId, std::string> sent_;  // what the node was last told, on this connection
   std::map<NodeId, std::unique_ptr<Alarm>> again_;

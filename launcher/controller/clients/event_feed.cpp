@@ -1,8 +1,5 @@
 #include "launcher/controller/clients/event_feed.h"
 
-#include <algorithm>
-#include <map>
-
 #include "scheduler/explain/explain.h"
 #include "scheduler/model/names.h"
 #include "scheduler/model/record.h"
@@ -87,10 +84,7 @@ void Watchers::end(const Ended& ended) {
   const auto found = sessions_.find(ended.job);
   if (found == sessions_.end()) return;
   for (const auto& weak : found->second) {
-    const auto session = weak.lock();
-    if (!session) continue;
-    session->send(ended);
-    session->finish();
+    if (const auto session = weak.lock()) session->answer(ended);
   }
   sessions_.erase(found);
 }

@@ -1,7 +1,5 @@
 #include "launcher/controller/clients/exec_relay.h"
 
-#include <algorithm>
-
 #include "launcher/wire/mpi_daemon.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/rank_map.h"
@@ -61,16 +59,13 @@ const AttemptNode* node_called(const State& state, const Attempt& attempt,
 void Relay::exec(const std::shared_ptr<Session>& session, const Exec& request) {
   const auto found = find_rank(state_, request);
   if (!found || pool_.up(found->node) == nullptr) {
-    const std::string why = found ? "node " + found->node.value + " is not connected"
-                                  : found.error().message;
-    session->send(Refused{why, static_cast<int>(ExitCode::failure)});
-    session->finish();
-    return;
+    const std::string why =
+        found ? "node " + found->node.value + " is not connected" : found.error().message;
+    return session->refuse(why, ExitCode::failure);
   }
   const std::string id = "e" + std::to_string(next_id_++);
   execs_[id] = {session, found->node};
-  pool_.send(found->node,
-             ExecStart{id, request.job, found->attempt, found->rank, request.argv});
+  pool_.send(found->node, ExecStart{id, request.job, found->attempt, found->rank, request.argv});
   session->send(Accepted{request.job, found->node.value});
 }
 
@@ -89,10 +84,7 @@ void Relay::output(const NodeId& from, const ExecOutput& output, std::string_vie
 void Relay::ended(const NodeId& from, const ExecEnded& ended) {
   const auto found = execs_.find(ended.id);
   if (found == execs_.end() || found->second.node != from) return;
-  if (const auto session = found->second.client.lock()) {
-    session->send(ended);
-    session->finish();
-  }
+  if (const auto session = found->second.client.lock()) session->answer(ended);
   execs_.erase(found);
 }
 
@@ -166,9 +158,7 @@ void Relay::node_down(const NodeId& node, const LinkFailure&, std::optional<Inte
   std::erase_if(execs_, [&](const auto& item) {
     if (item.second.node != node) return false;
     if (const auto session = item.second.client.lock()) {
-      session->send(Refused{"the connection to node " + node.value + " was lost",
-                            static_cast<int>(ExitCode::launch)});
-      session->finish();
+      session->refuse("the connection to node " + node.value + " was lost", ExitCode::launch);
     }
     return true;
   });

@@ -3,7 +3,6 @@
 // it; a daemon's route outlives connections, since both agents go on without the controller.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>

@@ -92,11 +92,6 @@ std::size_t count_of(const std::vector<NodesMeant>& nodes) {
   return count;
 }
 
-void refuse(const std::shared_ptr<Session>& session, const std::string& why) {
-  session->send(Refused{why, static_cast<int>(ExitCode::failure)});
-  session->finish();
-}
-
 // Empty, or what is wrong with the probes.
 std::string misfit_of(const MeasureNodes& request) {
   std::set<NodeId> meant;
@@ -120,7 +115,7 @@ HealthDesk::HealthDesk(Timers& timers, const State& state, AgentPool& pool, Awai
       clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
 
 void HealthDesk::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  if (count_of(request.nodes) == 0) return refuse(session, "no node is meant");
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
   std::vector<std::string> ids;
   for (const NodesMeant& meant : request.nodes) {
     reach(meant);
@@ -135,9 +130,9 @@ void HealthDesk::look(const std::shared_ptr<Session>& session, const LookAtNodes
 }
 
 void HealthDesk::measure(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
-  if (count_of(request.nodes) == 0) return refuse(session, "no node is meant");
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
   const std::string misfit = misfit_of(request);
-  if (!misfit.empty()) return refuse(session, misfit);
+  if (!misfit.empty()) return session->refuse(misfit, ExitCode::failure);
   for (const NodesMeant& meant : request.nodes) reach(meant);
   begin_measuring(session, request);
 }
@@ -330,7 +325,7 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_vo
                    is_void || is_no_evidence, is_started},
                   is_told ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
-  if (std::none_of(looks_.begin(), looks_.end(), same_client)) clients_.finish(session);
+  if (std::ranges::none_of(looks_, same_client)) clients_.finish(session);
 }
 
 std::string HealthDesk::drained_for(const NodeId& id) const {
@@ -343,7 +338,7 @@ std::string HealthDesk::drained_for(const NodeId& id) const {
 
 void HealthDesk::let_go(const NodeId& node) {
   const auto is_of_it = [&](const auto& item) { return item.second.node == node; };
-  if (std::none_of(looks_.begin(), looks_.end(), is_of_it)) pool_.await_no_more(node);
+  if (std::ranges::none_of(looks_, is_of_it)) pool_.await_no_more(node);
 }
 
 void HealthDesk::client_gone(const std::shared_ptr<Session>& session) {

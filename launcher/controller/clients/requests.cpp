@@ -4,22 +4,20 @@
 
 #include <algorithm>
 
-#include "launcher/controller/agents/link_silence.h"
 #include "launcher/controller/store/job_leavings.h"
 #include "scheduler/node/fault_drain.h"
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/node/status.h"
 #include "scheduler/restart/resume_request.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
-void refuse(const std::shared_ptr<Session>& session, const std::string& why, ExitCode code) {
-  session->send(Refused{why, static_cast<int>(code)});
-  session->finish();
-}
+// Agents are asked every two seconds at least, and answer within milliseconds.
+constexpr Milliseconds usual_silence{4000};
 
 // An agent that no job needs ends, and so does its connection: the node is as good as before.
 std::string link_state_text(const Node& node) {
@@ -74,7 +72,7 @@ bool is_job_name(const std::string& name) {
            c == '-';
   };
   return !name.empty() && name.size() <= longest && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), is_allowed);
+         std::ranges::all_of(name, is_allowed);
 }
 
 std::vector<std::string> open_breakers(const State& state, const std::string& said) {
@@ -88,9 +86,7 @@ std::vector<std::string> open_breakers(const State& state, const std::string& sa
 
 std::string nothing_open(const State& state, const std::string& said) {
   const std::string check(check_of_breaker(said));
-  const auto of_check = open_breakers(state, check);
-  std::string open;
-  for (const std::string& name : of_check) open += (open.empty() ? "" : ", ") + name;
+  const std::string open = joined(open_breakers(state, check));
   return "nothing keeps nodes from being cordoned or drained by " + said + ": " +
          (open.empty() ? "there is nothing to reset" : "of " + check + " there is " + open);
 }
@@ -103,45 +99,36 @@ Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, co
     arriving_.erase(job);
     if (outcome) {
       if (done) done();
-      session->send(Accepted{job, {}});
-      session->finish();
+      session->answer(Accepted{job, {}});
     } else {
-      refuse(session, outcome.error().message, ExitCode::internal);
+      session->refuse(outcome.error().message, ExitCode::internal);
     }
   };
 }
 
 void Requests::handle(const std::shared_ptr<Session>& session, ToController request,
                       std::string_view payload) {
-  std::visit(
-      [&](const auto& what) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(what)>, ExecInput>) {
-          desk_.relay.input(session, payload);
-        } else {
-          take(session, what);
-        }
-      },
-      request);
+  if (std::holds_alternative<ExecInput>(request)) return desk_.relay.input(session, payload);
+  std::visit([&](const auto& what) { take(session, what); }, request);
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Submit& request) {
   const JobId job{request.spec.name};
   if (!is_job_name(job.value)) {
-    return refuse(session,
-                  "a job cannot be called '" + job.value +
-                      "': a name has letters, digits, '_' and '-', at most 255",
-                  ExitCode::invalid_job);
+    return session->refuse("a job cannot be called '" + job.value +
+                               "': a name has letters, digits, '_' and '-', at most 255",
+                           ExitCode::invalid_job);
   }
   if (request.target.nodes.empty()) {
-    return refuse(
-        session, "compute target " + request.target.name + " of job " + job.value + " has no nodes",
+    return session->refuse(
+        "compute target " + request.target.name + " of job " + job.value + " has no nodes",
         ExitCode::invalid_job);
   }
   const auto known = desk_.journal.job(job);
-  if (!known) return refuse(session, known.error().message, ExitCode::internal);
+  if (!known) return session->refuse(known.error().message, ExitCode::internal);
   if (*known || find_job(desk_.state, job) != nullptr || !arriving_.insert(job).second) {
-    return refuse(session, "a job called " + job.value + " exists already: choose another name",
-                  ExitCode::invalid_job);
+    return session->refuse("a job called " + job.value + " exists already: choose another name",
+                           ExitCode::invalid_job);
   }
   desk_.observe(JobSubmitted{job, request.spec, request.target, request.user},
                 answering(session, job));
@@ -151,37 +138,37 @@ void Requests::take(const std::shared_ptr<Session>& session, const Cancel& reque
   if (find_job(desk_.state, request.job) == nullptr) {
     const auto row = desk_.journal.job(request.job);
     const bool ended = row && *row;
-    return refuse(session,
-                  ended ? "job " + request.job.value + " has already ended: " + (*row)->state
-                        : "job " + request.job.value + " not found",
-                  ExitCode::failure);
+    return session->refuse(ended
+                               ? "job " + request.job.value + " has already ended: " + (*row)->state
+                               : "job " + request.job.value + " not found",
+                           ExitCode::failure);
   }
   desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
   if (find_job(desk_.state, request.job) != nullptr) {
-    return refuse(session,
-                  "job " + request.job.value + " has not ended: there is nothing to resume",
-                  ExitCode::failure);
+    return session->refuse(
+        "job " + request.job.value + " has not ended: there is nothing to resume",
+        ExitCode::failure);
   }
   const auto row = desk_.journal.job(request.job);
   const auto records = desk_.journal.records_of(request.job);
   if (!row || !records) {
-    return refuse(session, !row ? row.error().message : records.error().message,
-                  ExitCode::internal);
+    return session->refuse(!row ? row.error().message : records.error().message,
+                           ExitCode::internal);
   }
   if (!*row) {
-    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
+    return session->refuse("job " + request.job.value + " not found", ExitCode::failure);
   }
   if (records->empty()) {
-    return refuse(session, records_removed(request.job).message, ExitCode::failure);
+    return session->refuse(records_removed(request.job).message, ExitCode::failure);
   }
   auto resume = resume_request(*records, request.from_step, request.from_certified);
-  if (!resume) return refuse(session, resume.error().message, ExitCode::failure);
+  if (!resume) return session->refuse(resume.error().message, ExitCode::failure);
   if (!arriving_.insert(request.job).second) {
-    return refuse(session, "job " + request.job.value + " is being resumed already",
-                  ExitCode::failure);
+    return session->refuse("job " + request.job.value + " is being resumed already",
+                           ExitCode::failure);
   }
   desk_.rows.restore(**row);
   desk_.observe(std::move(*resume), answering(session, request.job));
@@ -222,7 +209,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
   const auto names = open_breakers(desk_.state, request.target);
   if (names.empty()) {
-    return refuse(session, nothing_open(desk_.state, request.target), ExitCode::failure);
+    return session->refuse(nothing_open(desk_.state, request.target), ExitCode::failure);
   }
   for (const std::string& name : names) {
     std::function<void()> done;
@@ -249,16 +236,11 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
   }
   const auto row = desk_.journal.job(request.job);
   if (!row || !*row) {
-    return refuse(session, "job " + request.job.value + " not found", ExitCode::failure);
+    return session->refuse("job " + request.job.value + " not found", ExitCode::failure);
   }
-  session->send(Ended{request.job, (*row)->state,
-                      (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),
-                      (*row)->reason});
-  session->finish();
-}
-
-void Requests::take(const std::shared_ptr<Session>& session, const Exec& request) {
-  desk_.relay.exec(session, request);
+  session->answer(Ended{request.job, (*row)->state,
+                        (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),
+                        (*row)->reason});
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
@@ -283,35 +265,37 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     tell_memory(line, desk_.state, node, now);
     if (const AgentConnection* connection = desk_.pool.find(id)) {
       tell_silence(line, desk_.state, node, *connection, now);
-      for (const auto& [phase, us] : connection->profile()) {
+      for (const auto& [phase, us] : connection->reached().profile) {
         line.profile[phase] = Milliseconds{us / 1000};
       }
     }
     answer.nodes.push_back(std::move(line));
   }
-  session->send(answer);
-  session->finish();
-}
-
-void Requests::take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  desk_.health.look(session, request);
-}
-
-void Requests::take(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
-  desk_.health.measure(session, request);
+  session->answer(answer);
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
-  session->send(VersionAnswer{desk_.build_id, ::getpid(),
-                              static_cast<std::int64_t>(desk_.state.jobs.size())});
-  session->finish();
+  session->answer(VersionAnswer{desk_.build_id, ::getpid(),
+                                static_cast<std::int64_t>(desk_.state.jobs.size())});
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Shutdown& request) {
   if (request.retire_agents) desk_.pool.retire_all();
-  session->send(Accepted{});
-  session->finish();
+  session->answer(Accepted{});
   desk_.shut_down();
+}
+
+std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent,
+                                        Time now) {
+  if (silent < usual_silence) return std::nullopt;
+  const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
+  const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
+  const bool runs_there = attempt != nullptr && attempt->launched;
+  const Milliseconds patience = runs_there ? job->target.unreachable : Milliseconds{0};
+  const auto* lost = std::get_if<Unlinked>(&node.link);
+  if (lost == nullptr) return LinkSilence{silent, AgentConnection::silence_limit + patience};
+  if (!runs_there) return std::nullopt;
+  return LinkSilence{silent, std::max(Milliseconds{0}, silent - (now - lost->since)) + patience};
 }
 
 }  // namespace muster

@@ -51,10 +51,17 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const SetDrain& request);
   void take(const std::shared_ptr<Session>& session, const ResetBreaker& request);
   void take(const std::shared_ptr<Session>& session, const Watch& request);
-  void take(const std::shared_ptr<Session>& session, const Exec& request);
+  void take(const std::shared_ptr<Session>& session, const Exec& request) {
+    desk_.relay.exec(session, request);
+  }
+  void take(const std::shared_ptr<Session>&, const ExecInput&) {}  // was taken with its payload
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);
-  void take(const std::shared_ptr<Session>& session, const LookAtNodes& request);
-  void take(const std::shared_ptr<Session>& session, const MeasureNodes& request);
+  void take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
+    desk_.health.look(session, request);
+  }
+  void take(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
+    desk_.health.measure(session, request);
+  }
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 
@@ -65,5 +72,17 @@ class Requests {
   Desk desk_;
   std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
 };
+
+// How long a node has said nothing, and when it will count as lost: for people who look before that
+// happens.
+struct LinkSilence {
+  Milliseconds silent;   // since its last word
+  Milliseconds lost_at;  // so silent, its job continues without it; without a job: its link is lost
+};
+
+// Pure. `silent`: since the last word on any link to it. Nothing: not unusual, or nobody waits for
+// it.
+std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent,
+                                        Time now);
 
 }  // namespace muster

@@ -81,8 +81,7 @@ bool Session::deliver_frames() {
     if (!*frame) return true;
     auto request = decode_to_controller(std::move(**frame));
     if (!request) {
-      send(Refused{request.error().message, static_cast<int>(ExitCode::internal)});
-      finish();
+      refuse(request.error().message, ExitCode::internal);
       return true;
     }
     on_request_(shared_from_this(), std::move(request->message), std::move(request->payload));

@@ -30,7 +30,14 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(boost::asio::local::stream_protocol::socket socket, Request on_request, Closed on_closed);
   void start();
   void send(const FromController& message, std::string_view payload = {});
-  void finish();  // closes after everything queued has been sent
+  void finish();                                // closes after everything queued has been sent
+  void answer(const FromController& message) {  // the last word
+    send(message);
+    finish();
+  }
+  void refuse(const std::string& why, ExitCode code) {
+    answer(Refused{why, static_cast<int>(code)});
+  }
   // Whether the client has read most of what it was sent.
   bool has_room() const;
   // Called once, as soon as it has room.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scheduler/model/ids.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -39,5 +40,12 @@ struct Home {
   std::filesystem::path trees(const JobId& id) const { return job(id) / "trees.json"; }
   std::filesystem::path outputs(const JobId& id) const { return job(id) / "outputs"; }
 };
+
+// Whether the state directory may be used: nobody but its owner may have put anything there. Made
+// where it is missing, with mode 0700. One of another user, or that others may write to, is
+// refused. The Error says what to do.
+Status own_home(const Home& home);
+// The same for who only reads: nothing is made or changed.
+Status check_home(const Home& home);
 
 }  // namespace muster

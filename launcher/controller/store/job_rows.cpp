@@ -89,7 +89,7 @@ void JobRows::note_unclean(const State& state) {
 void JobRows::note(const Record& record, const State& state) {
   const bool may_clean = record_as<NodeClean>(record) || record_as<LinkUp>(record);
   const auto is_unclean = [](const auto& item) { return item.second.unclean; };
-  const bool is_some = may_clean && std::any_of(rows_.begin(), rows_.end(), is_unclean);
+  const bool is_some = may_clean && std::ranges::any_of(rows_, is_unclean);
   if (is_some || record_as<AttemptEnded>(record)) note_unclean(state);
   const JobId* about = job_of(record);
   if (about == nullptr) return;

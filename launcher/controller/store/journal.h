@@ -20,9 +20,9 @@ struct JobRow {
   std::string experiment;
   std::string compute;
   std::string user;
-  std::string state;               // Azure's job state names
-  std::string reason;              // why it waits, or why it ended
-  std::int64_t order = 0;          // submission order
+  std::string state;       // Azure's job state names
+  std::string reason;      // why it waits, or why it ended
+  std::int64_t order = 0;  // submission order
   Time submitted_at;
   std::optional<Time> started_at;  // first attempt running
   std::optional<Time> ended_at;
@@ -35,7 +35,7 @@ struct JobRow {
   int nodes_max = 0;
   std::string tags;  // JSON object
   bool archived = false;
-  bool unclean = false;            // it has ended and holds nodes with processes that do not die
+  bool unclean = false;  // it has ended and holds nodes with processes that do not die
 };
 
 class Journal {
@@ -53,13 +53,5 @@ class Journal {
   virtual Result<std::vector<Record>> records_of(const JobId& job) const = 0;
   virtual Result<std::optional<JobRow>> job(const JobId& job) const = 0;
 };
-
-// Which attempts a node may forget. Pure but for the journal, which it reads.
-
-// The journal knows the attempt and that it has ended, or continues without the node, and nothing
-// of it is owed by the node. False
-// for jobs that the journal does not know: another copy of the state directory may own them.
-bool is_over(const State& state, const Journal& journal, const NodeId& node, const JobId& job,
-             AttemptId attempt);
 
 }  // namespace muster

@@ -36,6 +36,31 @@ class Connection {
   std::string path_;
 };
 
+// A change that is made whole, or not at all where it ends without a commit.
+class Transaction {
+ public:
+  explicit Transaction(Connection& connection)
+      : connection_(connection), begun_(connection.run("BEGIN IMMEDIATE")) {}
+  ~Transaction() {
+    if (begun_ && !is_over_)
+      sqlite3_exec(connection_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  const Status& begun() const { return begun_; }
+  Status commit() {
+    Status done = connection_.run("COMMIT");
+    is_over_ = static_cast<bool>(done);
+    return done;
+  }
+
+ private:
+  Connection& connection_;
+  Status begun_;
+  bool is_over_ = false;
+};
+
 class Statement {
  public:
   Statement(const Connection& connection, const std::string& sql);
@@ -43,7 +68,6 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  bool valid() const { return handle_ != nullptr; }
   Statement& bind(const std::string& value);
   Statement& bind(std::int64_t value);
   Statement& bind(std::optional<std::int64_t> value);

@@ -3,7 +3,6 @@
 #include "launcher/controller/store/job_leavings.h"
 #include "launcher/controller/store/schema.h"
 #include "launcher/controller/store/sqlite.h"
-#include "launcher/controller/store/store_file.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/record.h"
 #include "scheduler/state/limits.h"
@@ -12,7 +11,6 @@ namespace muster {
 
 struct Store::Sqlite {
   Connection connection;
-  bool empty = false;  // read-only on a store that does not exist yet
   int version = store_version;
 };
 
@@ -108,6 +106,24 @@ Result<std::vector<Record>> read_records(const Connection& connection, Statement
   return records;
 }
 
+template <class Make>
+auto all_of(const Connection& connection, Statement& query, Make make)
+    -> Result<std::vector<decltype(make(query))>> {
+  std::vector<decltype(make(query))> all;
+  int step = SQLITE_ERROR;
+  while ((step = query.step()) == SQLITE_ROW) all.push_back(make(query));
+  if (step != SQLITE_DONE) return connection.failure("cannot read");
+  return all;
+}
+
+template <class Make>
+auto first_of(const Connection& connection, Statement& query, Make make)
+    -> Result<std::optional<decltype(make(query))>> {
+  auto all = all_of(connection, query, make);
+  if (!all) return all.error();
+  return all->empty() ? std::nullopt : std::optional(std::move(all->front()));
+}
+
 }  // namespace
 
 Store::Store(std::unique_ptr<Sqlite> sqlite) : sqlite_(std::move(sqlite)) {}
@@ -122,10 +138,15 @@ Result<std::unique_ptr<Store>> Store::open(const std::filesystem::path& home, Mo
     const auto version = read_store_file(connection, home, mode == Mode::annotate);
     if (!version) return version.error();
     sqlite->version = *version;
-    sqlite->empty = *version == 0;
     if (mode == Mode::annotate && *version != store_version) {
       return Error{"the job store " + connection.path() + " was written by an older muster: " +
                    "submit a job, or run `muster nodes`, to bring it up to date"};
+    }
+    if (*version == 0) {  // what is not there yet reads as a store without jobs
+      sqlite->version = store_version;
+      Status made = connection.open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+      if (made) made = prepare_schema(connection);
+      if (!made) return made.error();
     }
   }
   return std::unique_ptr<Store>(new Store(std::move(sqlite)));
@@ -145,16 +166,9 @@ Status Store::can_resume(const std::vector<Record>& records) const {
 
 Status Store::append(const std::vector<Record>& records, const std::vector<JobRow>& rows) {
   auto& connection = sqlite_->connection;
-  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun;
-  const auto give_up = [&connection]() -> Status {
-    Error failure = connection.failure("cannot write");
-    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-    return failure;
-  };
-  if (Status possible = can_resume(records); !possible) {
-    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-    return possible;
-  }
+  Transaction change(connection);
+  if (!change.begun()) return change.begun();
+  if (Status possible = can_resume(records); !possible) return possible;
   Statement insert(
       connection,
       "INSERT INTO record(at_ms, job, node, kind, payload, keep, keep_key) VALUES(?,?,?,?,?,?,?)");
@@ -167,7 +181,7 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     insert.bind(text.kind).bind(text.payload);
     insert.bind(std::string(keep_words[static_cast<std::size_t>(keep_of(record))]));
     insert.bind(keep_key_of(record));
-    if (insert.step() != SQLITE_DONE) return give_up();
+    if (insert.step() != SQLITE_DONE) return connection.failure("cannot write");
     insert.reset();
   }
   Statement replace(connection, "INSERT INTO job(" + std::string(row_columns) +
@@ -175,17 +189,15 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
                                     replace_row);
   for (const JobRow& row : rows) {
     bind_row(replace, row);
-    if (replace.step() != SQLITE_DONE) return give_up();
+    if (replace.step() != SQLITE_DONE) return connection.failure("cannot write");
     replace.reset();
   }
-  if (auto done = connection.run("COMMIT"); !done) return give_up();
-  return Done{};
+  return change.commit();
 }
 
 // The records of live jobs, all of nodes since the first of these, and before that a SELECT for
 // each value of Keep.
 Result<std::vector<Record>> Store::load_live() const {
-  if (sqlite_->empty) return std::vector<Record>{};
   const int version = sqlite_->version;
   const std::string live =
       version < 2 ? "j.ended_ms IS NULL" : "(j.ended_ms IS NULL OR j.unclean = 1)";
@@ -222,7 +234,6 @@ Result<std::vector<Record>> Store::load_live() const {
 }
 
 Result<std::vector<Record>> Store::records_of(const JobId& job) const {
-  if (sqlite_->empty) return std::vector<Record>{};
   Statement query(sqlite_->connection,
                   "SELECT at_ms, kind, payload FROM record WHERE job = ? ORDER BY seq");
   query.bind(job.value);
@@ -230,7 +241,6 @@ Result<std::vector<Record>> Store::records_of(const JobId& job) const {
 }
 
 Result<std::vector<Record>> Store::links_during(const JobId& job) const {
-  if (sqlite_->empty) return std::vector<Record>{};
   Statement query(sqlite_->connection,
                   "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind = ?"
                   " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
@@ -240,7 +250,6 @@ Result<std::vector<Record>> Store::links_during(const JobId& job) const {
 }
 
 Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
-  if (sqlite_->empty) return std::vector<Record>{};
   Statement query(sqlite_->connection,
                   "SELECT at_ms, kind, payload FROM record WHERE job = '' AND kind IN (?, ?, ?, ?)"
                   " AND seq > (SELECT min(seq) FROM record WHERE job = ?)"
@@ -255,8 +264,6 @@ Result<std::vector<Record>> Store::faults_during(const JobId& job) const {
 }
 
 Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
-  std::vector<JobRow> rows;
-  if (sqlite_->empty) return rows;
   std::string sql = "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE 1";
   std::vector<std::string> values;
   const auto equal = [&](const char* column, const std::string& value) {
@@ -291,40 +298,27 @@ Result<std::vector<JobRow>> Store::jobs(const JobFilter& filter) const {
   if (filter.limit) sql += " LIMIT " + std::to_string(*filter.limit);
   Statement query(sqlite_->connection, sql);
   for (const std::string& value : values) query.bind(value);
-  int step = SQLITE_ERROR;
-  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
-  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
-  return rows;
+  return all_of(sqlite_->connection, query, row_at);
 }
 
 Result<std::optional<JobRow>> Store::job(const JobId& job) const {
-  if (sqlite_->empty) return std::optional<JobRow>{};
   Statement query(sqlite_->connection,
                   "SELECT " + columns_of(sqlite_->version) + " FROM job WHERE name = ?");
   query.bind(job.value);
-  const int step = query.step();
-  if (step == SQLITE_ROW) return std::optional<JobRow>{row_at(query)};
-  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
-  return std::optional<JobRow>{};
+  return first_of(sqlite_->connection, query, row_at);
 }
 
 Result<std::vector<std::string>> Store::names_starting_with(const std::string& prefix,
                                                             int limit) const {
-  std::vector<std::string> names;
-  if (sqlite_->empty) return names;
   Statement query(sqlite_->connection,
                   "SELECT name FROM job WHERE substr(name, 1, ?) = ? "
                   "ORDER BY submitted_ms DESC LIMIT ?");
   query.bind(static_cast<std::int64_t>(prefix.size())).bind(prefix).bind(std::int64_t{limit});
-  int step = SQLITE_ERROR;
-  while ((step = query.step()) == SQLITE_ROW) names.push_back(query.text(0));
-  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
-  return names;
+  return all_of(sqlite_->connection, query, [](Statement& row) { return row.text(0); });
 }
 
 Result<bool> Store::annotate(const std::string& change, const JobId& job,
                              const std::string& value) {
-  if (sqlite_->empty) return false;
   Statement update(sqlite_->connection, "UPDATE job SET " + change);
   update.bind(value).bind(job.value);
   if (update.step() != SQLITE_DONE) return sqlite_->connection.failure("cannot write");
@@ -340,50 +334,39 @@ Status Store::set_archived(const JobId& job, bool archived) {
 }
 
 Result<std::vector<JobRow>> Store::ended_before(Time then) const {
-  std::vector<JobRow> rows;
-  if (sqlite_->empty || sqlite_->version < summary_version) return rows;
+  if (sqlite_->version < summary_version) return std::vector<JobRow>{};
   Statement query(sqlite_->connection,
                   "SELECT " + columns_of(sqlite_->version) +
                       " FROM job WHERE ended_ms < ? AND unclean = 0"
                       " AND NOT EXISTS (SELECT 1 FROM summary WHERE summary.job = job.name)"
                       " ORDER BY ended_ms");
   query.bind(to_ms(then));
-  int step = SQLITE_ERROR;
-  while ((step = query.step()) == SQLITE_ROW) rows.push_back(row_at(query));
-  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
-  return rows;
+  return all_of(sqlite_->connection, query, row_at);
 }
 
 Result<bool> Store::reduce(const JobId& job, Time ended_before, const std::string& summary) {
   auto& connection = sqlite_->connection;
-  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
-  const auto give_up = [&connection]() -> Result<bool> {
-    Error failure = connection.failure("cannot write");
-    sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-    return failure;
-  };
+  Transaction change(connection);
+  if (!change.begun()) return change.begun().error();
   Statement insert(connection,
                    "INSERT OR REPLACE INTO summary(job, payload) SELECT name, ? FROM job"
                    " WHERE name = ? AND ended_ms < ? AND unclean = 0");
   insert.bind(summary).bind(job.value).bind(to_ms(ended_before));
-  if (insert.step() != SQLITE_DONE) return give_up();
+  if (insert.step() != SQLITE_DONE) return connection.failure("cannot write");
   const bool has_ended = sqlite3_changes(connection.handle()) != 0;
   Statement remove(connection,
                    "DELETE FROM record WHERE job = ? AND job IN (SELECT job FROM summary)");
   remove.bind(job.value);
-  if (has_ended && remove.step() != SQLITE_DONE) return give_up();
-  if (auto done = connection.run("COMMIT"); !done) return give_up();
+  if (has_ended && remove.step() != SQLITE_DONE) return connection.failure("cannot write");
+  if (Status done = change.commit(); !done) return done.error();
   return has_ended;
 }
 
 Result<std::optional<std::string>> Store::summary_of(const JobId& job) const {
-  if (sqlite_->empty || sqlite_->version < summary_version) return std::optional<std::string>{};
+  if (sqlite_->version < summary_version) return std::optional<std::string>{};
   Statement query(sqlite_->connection, "SELECT payload FROM summary WHERE job = ?");
   query.bind(job.value);
-  const int step = query.step();
-  if (step == SQLITE_ROW) return std::optional<std::string>{query.text(0)};
-  if (step != SQLITE_DONE) return sqlite_->connection.failure("cannot read");
-  return std::optional<std::string>{};
+  return first_of(sqlite_->connection, query, [](Statement& row) { return row.text(0); });
 }
 
 Status Store::forget_links(Time before) {
@@ -402,14 +385,12 @@ Status Store::forget_links(Time before) {
 }
 
 Result<bool> Store::while_ended(const JobId& job, Time before, const std::function<bool()>& act) {
-  auto& connection = sqlite_->connection;
-  if (auto begun = connection.run("BEGIN IMMEDIATE"); !begun) return begun.error();
+  const Transaction lock(sqlite_->connection);
+  if (!lock.begun()) return lock.begun().error();
   const auto row = this->job(job);
-  const bool is_over = row && *row && (*row)->ended_at && *(*row)->ended_at < before;
-  const bool acted = is_over && !(*row)->unclean && act();
-  sqlite3_exec(connection.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
   if (!row) return row.error();
-  return acted;
+  const bool is_over = *row && (*row)->ended_at && *(*row)->ended_at < before;
+  return is_over && !(*row)->unclean && act();
 }
 
 Status Store::set_tags(const JobId& job, const std::string& tags) {

@@ -16,7 +16,6 @@
 // by all.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>

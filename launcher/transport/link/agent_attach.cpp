@@ -14,7 +14,7 @@ namespace {
 
 constexpr Seconds shell_timeout{90};  // 64 logins with a heavy ~/.bashrc pile up for a minute
 constexpr Seconds agent_timeout{30};  // the agent forks, opens a socket, replays a small spool
-constexpr Seconds push_timeout{60};  // without progress: a piece, or the end on a slow disk
+constexpr Seconds push_timeout{60};   // without progress: a piece, or the end on a slow disk
 constexpr std::size_t max_noise_bytes = 64 * 1024;  // a message of the day, not a stream
 constexpr std::size_t push_piece_bytes = 256 * 1024;
 
@@ -70,10 +70,6 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   std::string output_;
   Tail errors_{kept_error_bytes};
 };
-
-std::string text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 RemoteProcess::Handlers Attach::handlers(void (Attach::*on_output)(std::span<const std::byte>),
                                          void (Attach::*on_exit)(const RemoteExit&)) {
@@ -242,6 +238,81 @@ void Attach::cancel() {
   shell_.reset();
 }
 
+// Handlers may destroy the Link that calls them, so what they need lives apart from it.
+struct Receiver {
+  Link::Handlers handlers;
+  NodeAddress node;
+  Tail errors{kept_error_bytes};
+  bool alive = true;
+};
+
+void close(Receiver& receiver, const RemoteExit& exit) {
+  receiver.alive = false;
+  const auto on_closed = std::move(receiver.handlers.on_closed);
+  if (!on_closed) return;
+  on_closed({LinkFailureKind::lost,
+             describe(receiver.node) + ": " + attach_end_text(exit, receiver.errors.text())});
+}
+
+class ProcessLink final : public Link {
+ public:
+  ProcessLink(boost::asio::io_context& io, std::unique_ptr<RemoteProcess> process,
+              std::string first_bytes, const NodeAddress& node)
+      : io_(io),
+        process_(std::move(process)),
+        early_(std::make_shared<Early>()),
+        receiver_(std::make_shared<Receiver>()) {
+    receiver_->node = node;
+    early_->bytes = std::move(first_bytes);
+    keep_early_bytes();
+  }
+
+  ~ProcessLink() override { receiver_->alive = false; }
+
+  void start(Handlers handlers) override {
+    receiver_->handlers = std::move(handlers);
+    process_->handle(live_handlers());
+    boost::asio::post(io_, [receiver = receiver_, early = early_] {
+      if (receiver->alive && !early->bytes.empty()) {
+        receiver->handlers.on_bytes(std::as_bytes(std::span(early->bytes)));
+      }
+      if (receiver->alive && early->exit) close(*receiver, *early->exit);
+    });
+  }
+
+  void write(std::string bytes) override { process_->write(std::move(bytes)); }
+  std::size_t queued_bytes() const override { return process_->queued_bytes(); }
+
+ private:
+  // What came before `start`.
+  struct Early {
+    std::string bytes;
+    std::optional<RemoteExit> exit;
+  };
+
+  void keep_early_bytes() {
+    process_->handle(
+        {[early = early_](std::span<const std::byte> bytes) { early->bytes += text_of(bytes); },
+         [receiver = receiver_](std::string_view text) { receiver->errors.add(text); }, [] {},
+         [early = early_](const RemoteExit& exit) { early->exit = exit; }});
+  }
+
+  RemoteProcess::Handlers live_handlers() {
+    return {[receiver = receiver_](std::span<const std::byte> bytes) {
+              if (receiver->alive) receiver->handlers.on_bytes(bytes);
+            },
+            [receiver = receiver_](std::string_view text) { receiver->errors.add(text); }, [] {},
+            [receiver = receiver_](const RemoteExit& exit) {
+              if (receiver->alive) close(*receiver, exit);
+            }};
+  }
+
+  boost::asio::io_context& io_;
+  std::unique_ptr<RemoteProcess> process_;
+  std::shared_ptr<Early> early_;
+  std::shared_ptr<Receiver> receiver_;
+};
+
 }  // namespace
 
 LinkFailure no_shell_failure(const NodeAddress& node, const NoShell& none) {
@@ -257,6 +328,15 @@ std::shared_ptr<AgentAttach> attach_agent(boost::asio::io_context& io,
                                          std::move(on_shell), std::move(done));
   attach->begin_shell();
   return attach;
+}
+
+ConnectResult as_link(boost::asio::io_context& io, AttachResult result, const NodeAddress& node) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) return std::move(*failure);
+  if (const auto* none = std::get_if<NoShell>(&result)) return no_shell_failure(node, *none);
+  auto& agent = std::get<Attached>(result);
+  return Connected{std::make_unique<ProcessLink>(io, std::move(agent.process),
+                                                 std::move(agent.first_bytes), node),
+                   std::move(agent.profile)};
 }
 
 }  // namespace muster

@@ -15,7 +15,6 @@
 #include <string>
 #include <variant>
 
-#include "launcher/transport/link/connect_profile.h"
 #include "launcher/transport/link/push_gate.h"
 #include "launcher/transport/link/remote_process.h"
 #include "launcher/transport/link/transport.h"
@@ -52,5 +51,8 @@ std::shared_ptr<AgentAttach> attach_agent(boost::asio::io_context& io,
                                           std::shared_ptr<PushGate> gate, const NodeAddress& node,
                                           const AgentLaunch& launch, std::function<void()> on_shell,
                                           std::function<void(AttachResult)> done);
+
+// A Link over the command, from behind the marker, or why there is none.
+ConnectResult as_link(boost::asio::io_context& io, AttachResult result, const NodeAddress& node);
 
 }  // namespace muster

@@ -4,60 +4,57 @@
 #include <array>
 #include <cctype>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 namespace {
 
-struct Pattern {
-  std::string_view text;
-  LinkFailureKind kind;
-  std::string_view cure;
-};
-
 constexpr std::array attach_patterns{
-    Pattern{"GLIBC_", LinkFailureKind::wrong_build,
-            "the node's C library is older than the one this muster was built for: "
-            "build muster on the oldest system of the cluster"},
-    Pattern{"xec format error", LinkFailureKind::wrong_build,
-            "muster there is a program for another machine: remove it, or build one for that node"},
-    Pattern{"cannot execute binary file", LinkFailureKind::wrong_build,
-            "muster there is a program for another machine: remove it, or build one for that node"},
-    Pattern{"yntax error", LinkFailureKind::wrong_build,
-            "muster there is not a program this node can run: remove it, and it is sent again"},
-    Pattern{"No space left", LinkFailureKind::disk_full, "free some space there"},
-    Pattern{"quota exceeded", LinkFailureKind::disk_full, "free some space in that account"},
-    Pattern{"Read-only file system", LinkFailureKind::disk_full,
-            "set remote_home to a directory that can be written"},
-    Pattern{"belongs to another user", LinkFailureKind::shell,
-            "set remote_home to a directory of your own"},
-    Pattern{"Permission denied", LinkFailureKind::shell,
-            "check the owner and mode of muster's directory on the node (remote_home)"},
-    Pattern{"This account is", LinkFailureKind::shell, "the account may not log in there"},
-    Pattern{"not found", LinkFailureKind::shell,
-            "a program is missing on the node: it needs a POSIX sh and the usual small commands"},
-    Pattern{"No such file", LinkFailureKind::shell,
-            "a file is missing on the node: it needs a POSIX sh and the usual small commands"},
+    FailurePattern{"GLIBC_", LinkFailureKind::wrong_build,
+                   "the node's C library is older than the one this muster was built for: "
+                   "build muster on the oldest system of the cluster"},
+    FailurePattern{
+        "xec format error", LinkFailureKind::wrong_build,
+        "muster there is a program for another machine: remove it, or build one for that node"},
+    FailurePattern{
+        "cannot execute binary file", LinkFailureKind::wrong_build,
+        "muster there is a program for another machine: remove it, or build one for that node"},
+    FailurePattern{
+        "yntax error", LinkFailureKind::wrong_build,
+        "muster there is not a program this node can run: remove it, and it is sent again"},
+    FailurePattern{"No space left", LinkFailureKind::disk_full, "free some space there"},
+    FailurePattern{"quota exceeded", LinkFailureKind::disk_full, "free some space in that account"},
+    FailurePattern{"Read-only file system", LinkFailureKind::disk_full,
+                   "set remote_home to a directory that can be written"},
+    FailurePattern{"belongs to another user", LinkFailureKind::shell,
+                   "set remote_home to a directory of your own"},
+    FailurePattern{"Permission denied", LinkFailureKind::shell,
+                   "check the owner and mode of muster's directory on the node (remote_home)"},
+    FailurePattern{"This account is", LinkFailureKind::shell, "the account may not log in there"},
+    FailurePattern{
+        "not found", LinkFailureKind::shell,
+        "a program is missing on the node: it needs a POSIX sh and the usual small commands"},
+    FailurePattern{
+        "No such file", LinkFailureKind::shell,
+        "a file is missing on the node: it needs a POSIX sh and the usual small commands"},
 };
 
 constexpr std::array push_patterns{
-    Pattern{"belongs to another user", LinkFailureKind::shell,
-            "set remote_home to a directory of your own"},
-    Pattern{"No space left", LinkFailureKind::disk_full, "the disk is full: free some space there"},
-    Pattern{"uota exceeded", LinkFailureKind::disk_full,
-            "the account's disk quota is used up: free some space there"},
-    Pattern{"Read-only file system", LinkFailureKind::disk_full,
-            "the file system is read-only: set remote_home to a directory that can be written"},
-    Pattern{"Permission denied", LinkFailureKind::disk_full,
-            "the directory cannot be written: check its owner, or set remote_home to another"},
-    Pattern{"ot a directory", LinkFailureKind::disk_full,
-            "a file is in the way: set remote_home to a directory"},
+    FailurePattern{"belongs to another user", LinkFailureKind::shell,
+                   "set remote_home to a directory of your own"},
+    FailurePattern{"No space left", LinkFailureKind::disk_full,
+                   "the disk is full: free some space there"},
+    FailurePattern{"uota exceeded", LinkFailureKind::disk_full,
+                   "the account's disk quota is used up: free some space there"},
+    FailurePattern{
+        "Read-only file system", LinkFailureKind::disk_full,
+        "the file system is read-only: set remote_home to a directory that can be written"},
+    FailurePattern{
+        "Permission denied", LinkFailureKind::disk_full,
+        "the directory cannot be written: check its owner, or set remote_home to another"},
+    FailurePattern{"ot a directory", LinkFailureKind::disk_full,
+                   "a file is in the way: set remote_home to a directory"},
 };
-
-const Pattern* find_pattern(std::span<const Pattern> patterns, std::string_view text) {
-  const auto found = std::find_if(patterns.begin(), patterns.end(), [&](const Pattern& pattern) {
-    return text.find(pattern.text) != std::string_view::npos;
-  });
-  return found == patterns.end() ? nullptr : &*found;
-}
 
 std::string how_it_ended(const RemoteExit& exit) {
   return exit.status ? "exit code " + std::to_string(*exit.status) : exit.reason;
@@ -79,6 +76,13 @@ constexpr std::array machines{Machine{62, "x86_64"}, Machine{183, "aarch64"},
 
 }  // namespace
 
+const FailurePattern* find_pattern(std::span<const FailurePattern> patterns,
+                                   std::string_view text) {
+  const auto found = std::ranges::find_if(
+      patterns, [&](const FailurePattern& pattern) { return mentions(text, pattern.text); });
+  return found == patterns.end() ? nullptr : &*found;
+}
+
 void Tail::add(std::string_view text) {
   text_ += text.substr(text.size() - std::min(text.size(), limit_));
   if (text_.size() > limit_) text_.erase(0, text_.size() - limit_);
@@ -89,7 +93,7 @@ std::string describe(const NodeAddress& node) {
   return node.id.value + " (" + node.host + ")";
 }
 
-std::string without_controls(std::string_view text, std::size_t longest) {
+std::string printable(std::string_view text, std::size_t longest) {
   std::string line(text);
   std::erase_if(line, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
   return line.substr(0, longest);
@@ -99,7 +103,7 @@ std::string last_line(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
     text.remove_suffix(1);
   }
-  return without_controls(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
+  return printable(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
 }
 
 LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool shell_started,
@@ -110,7 +114,7 @@ LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool
             describe(node) + ": the connection broke while the agent started: " + exit.reason +
                 said(spoken)};
   }
-  if (const Pattern* pattern = find_pattern(attach_patterns, spoken)) {
+  if (const FailurePattern* pattern = find_pattern(attach_patterns, spoken)) {
     return {pattern->kind, describe(node) + ": muster's agent did not start" + said(spoken) + "; " +
                                std::string(pattern->cure)};
   }
@@ -123,10 +127,17 @@ LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool
           describe(node) + ": " + what + " (" + how_it_ended(exit) + said(spoken) + "); " + cure};
 }
 
+std::string attach_end_text(const RemoteExit& exit, std::string_view errors) {
+  return (exit.status
+              ? "the agent's attach command ended with exit code " + std::to_string(*exit.status)
+              : "the connection broke: " + exit.reason) +
+         said(errors);
+}
+
 LinkFailure push_failure(const NodeAddress& node, const RemoteExit& exit, std::string_view errors) {
   const std::string what = describe(node) + ": could not copy muster to the node";
   if (!exit.status) return {LinkFailureKind::lost, what + ": " + exit.reason + said(errors)};
-  if (const Pattern* pattern = find_pattern(push_patterns, errors)) {
+  if (const FailurePattern* pattern = find_pattern(push_patterns, errors)) {
     return {pattern->kind, what + said(errors) + "; " + std::string(pattern->cure)};
   }
   return {LinkFailureKind::shell, what + " (" + how_it_ended(exit) + said(errors) +
@@ -141,13 +152,12 @@ std::string machine_mismatch(std::string_view binary, std::string_view uname) {
   if (!is_elf) return "";
   const int number = static_cast<unsigned char>(binary[machine_offset]) +
                      256 * static_cast<unsigned char>(binary[machine_offset + 1]);
-  const auto ours = std::find_if(machines.begin(), machines.end(),
-                                 [&](const Machine& each) { return each.elf_number == number; });
+  const auto ours = std::ranges::find_if(
+      machines, [&](const Machine& each) { return each.elf_number == number; });
   if (ours == machines.end()) return "";
   const std::string needed = "Linux " + std::string(ours->uname);
   return uname == needed ? ""
-                         : "the node is " + without_controls(uname) +
-                                     ", this muster is for " + needed;
+                         : "the node is " + printable(uname) + ", this muster is for " + needed;
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,14 +32,27 @@ class Tail {
 std::string describe(const NodeAddress& node);
 
 // What came from another machine, without control characters and not too long.
-std::string without_controls(std::string_view text, std::size_t longest = 300);
+std::string printable(std::string_view text, std::size_t longest = 300);
 
 // The last line with something on it, without control characters.
 std::string last_line(std::string_view text);
 
+// What a program says on standard error when it fails, and what helps.
+struct FailurePattern {
+  std::string_view text;
+  LinkFailureKind kind;
+  std::string_view cure;
+};
+
+// The first that occurs in the text; null: none.
+const FailurePattern* find_pattern(std::span<const FailurePattern> patterns, std::string_view text);
+
 // The attach command ended before MUSTER-ATTACHED. `output` is what came instead.
 LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool shell_started,
                            std::string_view output, std::string_view errors);
+
+// The attach command ended behind MUSTER-ATTACHED: what became of the stream.
+std::string attach_end_text(const RemoteExit& exit, std::string_view errors);
 
 // The push command ended without MUSTER-PUSHED.
 LinkFailure push_failure(const NodeAddress& node, const RemoteExit& exit, std::string_view errors);

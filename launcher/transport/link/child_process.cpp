@@ -15,7 +15,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <vector>
 
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
@@ -166,18 +165,20 @@ void Child::reap_killed() {
   });
 }
 
-class ChildProcess final : public RemoteProcess {
+class ChildShell final : public RemoteShell {
  public:
-  explicit ChildProcess(std::shared_ptr<Child> child) : child_(std::move(child)) {}
-  ~ChildProcess() override { child_->abandon(); }
-  void handle(Handlers handlers) override { child_->handle(std::move(handlers)); }
-  void write(std::string bytes) override { child_->write(std::move(bytes)); }
-  void close_stdin() override { child_->close_stdin(); }
-  void pause(bool is_paused) override { child_->pause(is_paused); }
-  std::size_t queued_bytes() const override { return child_->queued_bytes(); }
+  ChildShell(boost::asio::io_context& io, std::vector<std::string> argv)
+      : io_(io), argv_(std::move(argv)) {}
+
+  std::unique_ptr<RemoteProcess> run(const std::string& command) override {
+    std::vector<std::string> argv = argv_;
+    argv.push_back(command);
+    return start_child(io_, argv);
+  }
 
  private:
-  std::shared_ptr<Child> child_;
+  boost::asio::io_context& io_;
+  std::vector<std::string> argv_;
 };
 
 }  // namespace
@@ -186,7 +187,16 @@ std::unique_ptr<RemoteProcess> start_child(boost::asio::io_context& io,
                                            std::span<const std::string> argv) {
   auto child = std::make_shared<Child>(io);
   child->start(argv);
-  return std::make_unique<ChildProcess>(std::move(child));
+  return std::make_unique<OwnedProcess<Child>>(std::move(child));
+}
+
+std::shared_ptr<RemoteShell> make_child_shell(boost::asio::io_context& io,
+                                              std::vector<std::string> argv) {
+  return std::make_shared<ChildShell>(io, std::move(argv));
+}
+
+std::shared_ptr<RemoteShell> make_local_shell(boost::asio::io_context& io) {
+  return make_child_shell(io, {"/bin/sh", "-c"});
 }
 
 }  // namespace muster

@@ -7,18 +7,6 @@
 
 namespace muster {
 
-HandshakeGate::Pass& HandshakeGate::Pass::operator=(Pass&& other) noexcept {
-  if (this == &other) return *this;
-  release();
-  gate_ = std::move(other.gate_);
-  address_ = std::move(other.address_);
-  return *this;
-}
-
-void HandshakeGate::Pass::release() {
-  if (const auto gate = std::exchange(gate_, nullptr)) gate->leave(address_);
-}
-
 void HandshakeGate::enter(const std::string& address, Limits limits,
                           std::function<void(Pass)> granted) {
   waiting_.push_back({address, limits, std::move(granted)});
@@ -40,15 +28,17 @@ bool HandshakeGate::has_room(const Waiting& each) const {
 
 void HandshakeGate::grant() {
   while (true) {
-    const auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                                   [&](const Waiting& each) { return has_room(each); });
+    const auto next =
+        std::ranges::find_if(waiting_, [&](const Waiting& each) { return has_room(each); });
     if (next == waiting_.end()) return;
     ++inside_;
     ++inside_per_address_[next->address];
-    // Shared, because io_context handlers may be copied and a Pass may not.
-    auto pass = std::make_shared<Pass>(shared_from_this(), next->address);
-    boost::asio::post(io_,
-                      [pass, granted = std::move(next->granted)] { granted(std::move(*pass)); });
+    Pass pass(nullptr, [gate = shared_from_this(), address = next->address](void*) {
+      gate->leave(address);
+    });
+    boost::asio::post(io_, [pass = std::move(pass), granted = std::move(next->granted)]() mutable {
+      granted(std::move(pass));
+    });
     waiting_.erase(next);
   }
 }

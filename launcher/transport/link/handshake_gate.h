@@ -10,7 +10,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 
 #include "scheduler/text/clock.h"
 
@@ -31,20 +30,7 @@ class HandshakeGate : public std::enable_shared_from_this<HandshakeGate> {
   };
 
   // Held from before the TCP connection until the login is accepted or has failed.
-  class Pass {
-   public:
-    Pass() = default;
-    Pass(std::shared_ptr<HandshakeGate> gate, std::string address)
-        : gate_(std::move(gate)), address_(std::move(address)) {}
-    Pass(Pass&& other) noexcept = default;
-    Pass& operator=(Pass&& other) noexcept;
-    ~Pass() { release(); }
-    void release();
-
-   private:
-    std::shared_ptr<HandshakeGate> gate_;
-    std::string address_;
-  };
+  using Pass = std::shared_ptr<void>;
 
   // `address` is host:port. First come, first served, but a full address does not hold up others.
   void enter(const std::string& address, Limits limits, std::function<void(Pass)> granted);

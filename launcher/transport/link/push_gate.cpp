@@ -14,10 +14,6 @@ constexpr int max_parallel_pushes = 16;  // enough to fill the uplink of a login
 
 }  // namespace
 
-PushGate::Pass::~Pass() {
-  if (gate_) gate_->leave(build_);
-}
-
 int PushGate::limit(const Build& build) {
   return build.copied_once || build.failed_once ? max_parallel_pushes : 1;
 }

@@ -27,12 +27,10 @@ class PushGate : public std::enable_shared_from_this<PushGate> {
 
   class Pass {
    public:
-    Pass() = default;
     Pass(std::shared_ptr<PushGate> gate, std::string build)
         : gate_(std::move(gate)), build_(std::move(build)) {}
-    Pass(Pass&& other) noexcept = default;
-    Pass& operator=(Pass&& other) = delete;
-    ~Pass();
+    Pass(const Pass&) = delete;
+    ~Pass() { gate_->leave(build_); }
     void succeeded();  // the file is in place on this pass's node
 
    private:

@@ -9,8 +9,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster {
+
+inline std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 struct RemoteExit {
   std::optional<int> status;  // nothing: the connection or a signal ended it
@@ -33,6 +38,22 @@ class RemoteProcess {
   // While paused no output is given; the process is held back once the buffers on the way are full.
   virtual void pause(bool is_paused) = 0;
   virtual std::size_t queued_bytes() const = 0;
+};
+
+// What its owner has of a process whose `Work` may go on for a while when the owner lets it go.
+template <class Work>
+class OwnedProcess final : public RemoteProcess {
+ public:
+  explicit OwnedProcess(std::shared_ptr<Work> work) : work_(std::move(work)) {}
+  ~OwnedProcess() override { work_->abandon(); }
+  void handle(Handlers handlers) override { work_->handle(std::move(handlers)); }
+  void write(std::string bytes) override { work_->write(std::move(bytes)); }
+  void close_stdin() override { work_->close_stdin(); }
+  void pause(bool is_paused) override { work_->pause(is_paused); }
+  std::size_t queued_bytes() const override { return work_->queued_bytes(); }
+
+ private:
+  std::shared_ptr<Work> work_;
 };
 
 // Something that runs commands on one node: an authenticated session, `ssh` and its arguments, or

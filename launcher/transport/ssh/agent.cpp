@@ -11,6 +11,7 @@
 
 #include "launcher/os/fd.h"
 #include "launcher/transport/link/byte_stream.h"
+#include "launcher/transport/link/remote_process.h"
 #include "launcher/transport/ssh/key_file.h"
 
 namespace muster {
@@ -116,7 +117,7 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
 
  private:
   void received(std::span<const std::byte> bytes) {
-    input_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    input_ += text_of(bytes);
     const auto size = WireReader(input_).number();
     if (!size) return;
     if (*size > max_answer_bytes) return end();

@@ -3,14 +3,16 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "launcher/transport/ssh/known_hosts.h"
 #include "scheduler/model/compute.h"
 
 namespace muster {
@@ -45,7 +47,7 @@ struct HostKeyRevoked {
 struct HostKeyUnknown {  // and the policy is to let no unknown host in
   std::string key;
 };
-struct HostKeyUnwritable {    // unknown, and it could not be pinned
+struct HostKeyUnwritable {  // unknown, and it could not be pinned
   std::string reason;
 };
 struct HostKeyUnclear {  // unknown, but an authority may have signed it: the ssh program can tell
@@ -54,11 +56,42 @@ struct HostKeyUnclear {  // unknown, but an authority may have signed it: the ss
 using HostKeyVerdict = std::variant<HostKeyTrusted, HostKeyPinned, HostKeyChanged, HostKeyRevoked,
                                     HostKeyUnknown, HostKeyUnwritable, HostKeyUnclear>;
 
-// `key` is the raw blob.
-std::string host_key_text(std::string_view key);
-
 // "first contact with h01 (10.0.0.1): its ED25519 key SHA256:… is recorded in …"
 std::string first_contact_text(const NodeAddress& node, const HostKeyPinned& pinned);
+
+// Of a known_hosts file of OpenSSH.
+struct KnownHostsLine {
+  enum class Marker { none, revoked, authority };
+  Marker marker = Marker::none;
+  std::string names;     // as written: patterns with commas, or one hashed name
+  std::string key_type;  // "ssh-ed25519"
+  std::string key;       // base64
+  int number = 0;        // from 1
+};
+
+// Which lines of such a file are about a host. Knows hashed names, patterns and markers. Read again
+// when the file changes.
+class KnownHostsFile {
+ public:
+  explicit KnownHostsFile(std::string path) : path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+
+  // A file that is not there has no lines.
+  std::vector<KnownHostsLine> lines_about(const std::string& name);
+
+  // Appends a whole line or leaves the file as it was; false leaves errno.
+  bool append(const std::string& line);
+
+ private:
+  using Stamp = std::pair<std::filesystem::file_time_type, std::uintmax_t>;
+  Stamp stamp() const;
+  void refresh();
+
+  std::string path_;
+  std::optional<Stamp> read_at_;
+  std::vector<KnownHostsLine> lines_;
+  int line_count_ = 0;
+};
 
 class HostKeyStore {
  public:

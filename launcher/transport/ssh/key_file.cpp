@@ -9,8 +9,8 @@
 #include <memory>
 
 #include "launcher/os/read_file.h"
-#include "launcher/transport/ssh/key_file.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -134,18 +134,27 @@ std::optional<std::string> ecdsa_wire(const std::string& der) {
   return number_of(ECDSA_SIG_get0_r(pair.get())) + number_of(ECDSA_SIG_get0_s(pair.get()));
 }
 
+// The secret section of a file in OpenSSH's format; empty: there is none, or it has a passphrase.
+std::string read_key_secrets(const std::string& path) {
+  const std::string text = text_of_file(path);
+  const std::size_t at = text.find(openssh_begin);
+  if (at == text.npos) return {};
+  KeyFile key;
+  std::string secrets = read_openssh(key, std::string_view(text).substr(at + openssh_begin.size()));
+  return key.has_passphrase ? std::string() : secrets;
+}
+
 }  // namespace
 
 KeyFile parse_key_file(std::string path, std::string_view text) {
   KeyFile key;
   key.path = std::move(path);
-  const auto contains = [&](std::string_view part) { return text.find(part) != text.npos; };
   if (const std::size_t at = text.find(openssh_begin); at != text.npos) {
     read_openssh(key, text.substr(at + openssh_begin.size()));
     return key;
   }
-  key.has_passphrase = contains("ENCRYPTED");
-  if (contains("BEGIN RSA PRIVATE KEY")) key.kind = KeyKind::rsa;
+  key.has_passphrase = mentions(text, "ENCRYPTED");
+  if (mentions(text, "BEGIN RSA PRIVATE KEY")) key.kind = KeyKind::rsa;
   return key;
 }
 
@@ -154,15 +163,6 @@ bool read_key_file(const std::string& path, KeyFile& key) {
   if (text.empty()) return false;
   key = parse_key_file(path, text);
   return true;
-}
-
-std::string read_key_secrets(const std::string& path) {
-  const std::string text = text_of_file(path);
-  const std::size_t at = text.find(openssh_begin);
-  if (at == text.npos) return {};
-  KeyFile key;
-  std::string secrets = read_openssh(key, std::string_view(text).substr(at + openssh_begin.size()));
-  return key.has_passphrase ? std::string() : secrets;
 }
 
 std::optional<std::string> sign_with_key_file(const std::string& path, std::string_view data) {

@@ -24,9 +24,6 @@ KeyFile parse_key_file(std::string path, std::string_view text);
 // False when there is no readable file.
 bool read_key_file(const std::string& path, KeyFile& key);
 
-// The secret section of a file in OpenSSH's format; empty: there is none, or it has a passphrase.
-std::string read_key_secrets(const std::string& path);
-
 // Signs a login with a private key file, as an ssh agent would. Ed25519 and ECDSA keys in OpenSSH's
 // format and without a passphrase. Any thread.
 

@@ -13,9 +13,8 @@
 #include <optional>
 #include <string>
 #include <variant>
-#include <vector>
 
-#include "launcher/transport/link/connect_profile.h"
+#include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/session.h"
 #include "launcher/transport/ssh/settings.h"

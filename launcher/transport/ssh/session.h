@@ -15,6 +15,8 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "launcher/transport/link/remote_process.h"
+
 namespace muster {
 
 // The memory of one libssh2 session, given back as a whole at its end: libssh2 1.10 loses some
@@ -103,5 +105,9 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   bool reading_ = false;
   bool awake_ = false;
 };
+
+// Runs commands over an authenticated session, one channel each (shell.cpp). The session stays open
+// as long as the shell or one of its processes.
+std::shared_ptr<RemoteShell> make_ssh_shell(std::shared_ptr<SshSession> session);
 
 }  // namespace muster

@@ -27,7 +27,4 @@ struct SshTarget {
   std::string host_name{};  // by which ssh knows it; empty: the node's host
 };
 
-// As this process's environment and account give them.
-SshSettings ssh_settings_from_environment(const std::string& muster_home);
-
 }  // namespace muster

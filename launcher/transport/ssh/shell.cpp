@@ -1,4 +1,4 @@
-#include "launcher/transport/ssh/shell.h"
+#include "launcher/transport/ssh/session.h"
 
 #include <array>
 #include <deque>
@@ -192,7 +192,7 @@ void Channel::wait_for_exit() {
   char* signal = nullptr;
   libssh2_channel_get_exit_signal(channel_, &signal, nullptr, nullptr, nullptr, nullptr, nullptr);
   if (signal == nullptr) return exited({libssh2_channel_get_exit_status(channel_), ""});
-  exited({std::nullopt, "killed by signal " + without_controls(signal)});
+  exited({std::nullopt, "killed by signal " + printable(signal)});
   libssh2_free(session_->get(), signal);
 }
 
@@ -216,25 +216,11 @@ void Channel::abandon() {
   session_->wake();
 }
 
-class SshProcess final : public RemoteProcess {
- public:
-  explicit SshProcess(std::shared_ptr<Channel> channel) : channel_(std::move(channel)) {}
-  ~SshProcess() override { channel_->abandon(); }
-  void handle(Handlers handlers) override { channel_->handle(std::move(handlers)); }
-  void write(std::string bytes) override { channel_->write(std::move(bytes)); }
-  void close_stdin() override { channel_->close_stdin(); }
-  void pause(bool is_paused) override { channel_->pause(is_paused); }
-  std::size_t queued_bytes() const override { return channel_->queued_bytes(); }
-
- private:
-  std::shared_ptr<Channel> channel_;
-};
-
 std::unique_ptr<RemoteProcess> Shell::run(const std::string& command) {
   auto channel = std::make_shared<Channel>(session_, shared_from_this(), command);
   channels_.push_back(channel);
   session_->wake();
-  return std::make_unique<SshProcess>(std::move(channel));
+  return std::make_unique<OwnedProcess<Channel>>(std::move(channel));
 }
 
 }  // namespace

@@ -1,83 +1,415 @@
 #include "launcher/transport/ssh/transport.h"
 
-#include <list>
-#include <utility>
+#include <netdb.h>
+#include <sys/resource.h>
 
-#include "launcher/transport/link/process_link.h"
-#include "launcher/transport/ssh/connect.h"
+#include <chrono>
+#include <cstring>
+#include <random>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "launcher/transport/link/agent_attach.h"
+#include "launcher/transport/link/attach_failure.h"
+#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/ssh/login.h"
 
 namespace muster {
 
-class SshTransport::Shared : public std::enable_shared_from_this<Shared> {
+namespace {
+
+using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
+using ResolveResult = std::variant<Endpoints, LinkFailure>;
+
+// The node is not to blame.
+std::string no_descriptors_text() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return "this host lets muster have " + std::to_string(limit.rlim_cur) +
+         " open files, too few for a connection to each node and a log of each rank; raise the "
+         "hard limit (ulimit -Hn, LimitNOFILE), then restart the controller";
+}
+
+LinkFailure unresolved(const std::string& host, int error) {
+  const bool passing = error == EAI_AGAIN;
+  return {passing ? LinkFailureKind::unreachable : LinkFailureKind::unknown_host,
+          host + ": the name does not resolve (" + ::gai_strerror(error) +
+              "); check its spelling in the cluster file, or give an address"};
+}
+
+ResolveResult look_up(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  if (error != 0) return unresolved(host, error);
+  Endpoints endpoints;
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    boost::asio::ip::tcp::endpoint endpoint;
+    if (each->ai_addrlen > endpoint.capacity()) continue;
+    endpoint.resize(each->ai_addrlen);
+    std::memcpy(endpoint.data(), each->ai_addr, each->ai_addrlen);
+    endpoints.push_back(endpoint);
+  }
+  ::freeaddrinfo(list);
+  return endpoints;
+}
+
+}  // namespace
+
+// Names to addresses without holding up the one thread: getaddrinfo runs on a few helper threads.
+class HostResolver {
  public:
-  Shared(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
-         Fallback fallback)
-      : context_(std::make_shared<SshContext>(io, std::move(settings), std::move(pushes))),
-        fallback_(std::move(fallback)) {}
-
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) {
-    const auto place = active_.emplace(active_.end());
-    *place = begin_ssh_connect(
-        context_, target, launch,
-        [weak = weak_from_this(), place, target, launch, done = std::move(done)](auto result) {
-          const auto self = weak.lock();
-          if (!self) return;
-          const auto keep = std::move(*place);  // it is calling
-          self->active_.erase(place);
-          self->deliver(std::move(result), target, launch, done);
-        });
+  explicit HostResolver(boost::asio::io_context& io) : io_(io), threads_(helper_threads) {}
+  ~HostResolver() {  // waits for the look-ups that run, drops those that wait
+    threads_.stop();
+    threads_.join();
   }
 
-  const SshSettings& settings() const { return context_->settings; }
-
-  void cancel() {
-    for (const auto& each : active_) each->cancel();
-    active_.clear();
-  }
+  // Addresses in numbers are answered without a thread. `done` comes from the io_context.
+  void resolve(const std::string& host, int port, std::function<void(ResolveResult)> done);
 
  private:
-  void deliver(SshConnectResult result, const SshTarget& target, const AgentLaunch& launch,
-               const std::function<void(ConnectResult)>& done) {
-    if (auto* connected = std::get_if<SshConnected>(&result)) {
-      return done(link_of(std::move(*connected), target.node));
-    }
-    if (auto* failure = std::get_if<LinkFailure>(&result)) return done(std::move(*failure));
-    if (fallback_) return fallback_(target, launch, done);
-    done(std::get<LoginNeedsOpenssh>(std::move(result)).otherwise);
+  static constexpr std::size_t helper_threads = 4;  // they wait on a name server, and cost no CPU
+
+  boost::asio::io_context& io_;
+  boost::asio::thread_pool threads_;
+};
+
+void HostResolver::resolve(const std::string& host, int port,
+                           std::function<void(ResolveResult)> done) {
+  boost::system::error_code not_numbers;
+  const auto address = boost::asio::ip::make_address(host, not_numbers);
+  if (!not_numbers) {
+    const Endpoints endpoints{{address, static_cast<unsigned short>(port)}};
+    boost::asio::post(io_, [done = std::move(done), endpoints] { done(endpoints); });
+    return;
+  }
+  // The guard keeps the io_context running until the answer is in.
+  auto guard = boost::asio::make_work_guard(io_);
+  boost::asio::post(threads_, [host, port, done = std::move(done), guard]() mutable {
+    auto result = look_up(host, port);
+    boost::asio::post(guard.get_executor(),
+                      [done = std::move(done), result = std::move(result)] { done(result); });
+  });
+}
+
+// What all attempts of a transport share.
+struct SshContext {
+  SshContext(boost::asio::io_context& the_io, SshSettings the_settings,
+             std::shared_ptr<PushGate> the_pushes)
+      : io(the_io),
+        settings(std::move(the_settings)),
+        host_keys(settings.own_known_hosts),
+        resolver(the_io),
+        gate(std::make_shared<HandshakeGate>(the_io)),
+        pushes(std::move(the_pushes)),
+        jitter(settings.jitter_seed) {}
+
+  boost::asio::io_context& io;
+  SshSettings settings;
+  HostKeyStore host_keys;
+  HostResolver resolver;
+  std::shared_ptr<HandshakeGate> gate;
+  std::shared_ptr<PushGate> pushes;
+  std::mt19937_64 jitter;
+};
+
+using SshConnectResult = std::variant<Connected, LinkFailure, LoginNeedsOpenssh>;
+
+// One attempt to reach one node, from name to agent.
+//
+//   Resolving ──► Queued ──► Connecting ──► LoggingIn ──► Attaching ──► Done
+//                   ▲                           │
+//                   └──────── Pausing ◄─────────┘ dropped by sshd, up to `retries` times
+//
+// Every state can end in a LinkFailure.
+class SshConnect : public std::enable_shared_from_this<SshConnect> {
+ public:
+  SshConnect(std::shared_ptr<SshContext> context, const SshTarget& target,
+             const AgentLaunch& launch, std::function<void(SshConnectResult)> done)
+      : context_(std::move(context)),
+        target_(target),
+        launch_(launch),
+        done_(std::move(done)),
+        timer_(context_->io) {
+    if (node_.user.empty()) node_.user = context_->settings.user;
+    if (node_.host.empty()) node_.host = node_.id.value;
   }
 
-  Connected link_of(SshConnected connected, const NodeAddress& node) {
-    return {make_process_link(context_->io, std::move(connected.process),
-                              std::move(connected.first_bytes), node),
-            std::move(connected.profile),
-            std::move(connected.methods),
-            std::nullopt,
-            std::move(connected.first_contact)};
+  void begin();
+  void cancel();  // nothing is called any more
+
+ private:
+  struct Resolving {};
+  struct Queued {};  // at the gate
+  struct Connecting {
+    std::shared_ptr<SshSession> session;
+    HandshakeGate::Pass pass;
+  };
+  struct LoggingIn {
+    std::shared_ptr<SshSession> session;
+    HandshakeGate::Pass pass;
+    std::unique_ptr<SshLogin> login;
+  };
+  struct Attaching {
+    std::shared_ptr<AgentAttach> attach;
+  };
+  struct Pausing {
+    Milliseconds pause;
+  };
+  struct Done {};
+  using State = std::variant<Resolving, Queued, Connecting, LoggingIn, Attaching, Pausing, Done>;
+  struct Limit {
+    Milliseconds time;
+    std::string late;
+    std::string advice;
+  };
+
+  // Sets the one timer.
+  void enter(State state);
+  std::optional<Limit> limit() const;
+  void timed_out();
+  const ConnectSettings& limits() const { return launch_.connect; }
+  void resolved(ResolveResult result);
+  void wait_for_gate();
+  void connect_tcp(HandshakeGate::Pass pass);
+  void connected(boost::system::error_code error);
+  void log_in();
+  void logged_in(const LoginResult& result);
+  void dropped(const std::string& reason);
+  void attach(std::shared_ptr<SshSession> session);
+  void attached(AttachResult result);
+  void fail(LinkFailureKind kind, const std::string& message);
+  std::string told_contact();
+  void finish(SshConnectResult result);
+
+  template <class Call>
+  auto guarded(Call call) {
+    return [weak = weak_from_this(), call](auto&&... arguments) {
+      const auto self = weak.lock();
+      if (self && self->done_) call(*self, std::forward<decltype(arguments)>(arguments)...);
+    };
   }
 
   std::shared_ptr<SshContext> context_;
-  Fallback fallback_;
-  std::list<std::shared_ptr<SshConnect>> active_;
+  SshTarget target_;
+  NodeAddress& node_ = target_.node;
+  AgentLaunch launch_;
+  std::function<void(SshConnectResult)> done_;
+  boost::asio::steady_timer timer_;
+  LoginReport report_;
+  std::string methods_;
+  Endpoints endpoints_;
+  State state_;
+  int drops_ = 0;
 };
+
+void SshConnect::enter(State state) {
+  state_ = std::move(state);
+  const auto* pausing = std::get_if<Pausing>(&state_);
+  const auto limited = limit();
+  if (pausing == nullptr && !limited) {
+    timer_.expires_at(std::chrono::steady_clock::time_point::max());
+    return;
+  }
+  timer_.expires_after(pausing != nullptr ? pausing->pause : limited->time);
+  timer_.async_wait(guarded([](SshConnect& self, boost::system::error_code error) {
+    if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) self.timed_out();
+  }));
+}
+
+std::optional<SshConnect::Limit> SshConnect::limit() const {
+  if (std::holds_alternative<Resolving>(state_)) {
+    return Limit{limits().resolve_timeout, "the name service did not answer for " + node_.host,
+                 "see /etc/resolv.conf, or give an address in the cluster file"};
+  }
+  if (std::holds_alternative<Connecting>(state_)) {
+    return Limit{limits().tcp_timeout, "no answer on port " + std::to_string(node_.port),
+                 "is the node on, and is there a firewall in between?"};
+  }
+  if (std::holds_alternative<LoggingIn>(state_)) {
+    return Limit{limits().login_timeout, "login timed out",
+                 "is the node overloaded, or its name service slow?"};
+  }
+  return std::nullopt;
+}
+
+void SshConnect::timed_out() {
+  const auto over = limit();
+  if (!over) return wait_for_gate();  // the pause is
+  fail(LinkFailureKind::unreachable,
+       over->late + " after " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
+}
+
+void SshConnect::begin() {
+  enter(Resolving{});
+  context_->resolver.resolve(
+      node_.host, node_.port,
+      guarded([](SshConnect& self, ResolveResult result) { self.resolved(std::move(result)); }));
+}
+
+void SshConnect::resolved(ResolveResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    return fail(failure->kind, failure->message);
+  }
+  report_.phases.finish("resolve");
+  endpoints_ = std::get<Endpoints>(std::move(result));
+  if (endpoints_.empty()) return fail(LinkFailureKind::unknown_host, "host name does not resolve");
+  wait_for_gate();
+}
+
+void SshConnect::wait_for_gate() {
+  enter(Queued{});
+  const auto& endpoint = endpoints_.front();
+  const std::string address =
+      endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
+  context_->gate->enter(address, {limits().handshakes, limits().unauthenticated_per_host},
+                        guarded([](SshConnect& self, HandshakeGate::Pass pass) {
+                          self.connect_tcp(std::move(pass));
+                        }));
+}
+
+void SshConnect::connect_tcp(HandshakeGate::Pass pass) {
+  report_.phases.restart();
+  const auto session = std::make_shared<SshSession>(context_->io);
+  enter(Connecting{session, std::move(pass)});
+  // Asio looks at the socket before it calls, also when it was closed.
+  boost::asio::async_connect(session->socket(), endpoints_,
+                             guarded([session](SshConnect& self, boost::system::error_code error,
+                                               const auto&) { self.connected(error); }));
+}
+
+void SshConnect::connected(boost::system::error_code error) {
+  if (error == boost::asio::error::connection_refused) {
+    return fail(LinkFailureKind::unreachable, "port " + std::to_string(node_.port) +
+                                                  " refuses connections; does sshd run there?");
+  }
+  // Nobody has cancelled it: that is Asio's word for a socket that cannot be opened.
+  if (error == boost::asio::error::operation_aborted) {
+    return fail(LinkFailureKind::unreachable, "not queried: " + no_descriptors_text());
+  }
+  if (error) {
+    return fail(LinkFailureKind::unreachable, "cannot connect to port " +
+                                                  std::to_string(node_.port) + ": " +
+                                                  error.message() + "; check the network");
+  }
+  report_.phases.finish("tcp");
+  log_in();
+}
+
+void SshConnect::log_in() {
+  auto& [session, pass] = std::get<Connecting>(state_);
+  session->begin(limits().silence);
+  auto login = begin_login(
+      session, target_, context_->settings, context_->host_keys, report_,
+      guarded([](SshConnect& self, const LoginResult& result) { self.logged_in(result); }));
+  enter(LoggingIn{session, std::move(pass), std::move(login)});
+}
+
+void SshConnect::logged_in(const LoginResult& result) {
+  auto& now = std::get<LoggingIn>(state_);
+  now.login.reset();  // the session is nobody's
+  if (const auto* drop = std::get_if<LoginDropped>(&result)) return dropped(drop->reason);
+  if (const auto* other = std::get_if<LoginNeedsOpenssh>(&result)) return finish(*other);
+  if (const auto* failure = std::get_if<LinkFailure>(&result)) return finish(*failure);
+  now.pass.reset();
+  attach(now.session);
+}
+
+void SshConnect::dropped(const std::string& reason) {
+  if (++drops_ > limits().retries) {
+    return fail(LinkFailureKind::unreachable,
+                "sshd closed " + std::to_string(drops_) + " connections before login (" + reason +
+                    "); see its log there, and MaxStartups in sshd_config");
+  }
+  enter(Pausing{pause_after_drops(drops_, context_->jitter)});
+}
+
+void SshConnect::attach(std::shared_ptr<SshSession> session) {
+  methods_ = session->methods();
+  enter(Attaching{attach_agent(
+      context_->io, make_ssh_shell(std::move(session)), context_->pushes, node_, launch_, nullptr,
+      guarded([](SshConnect& self, AttachResult result) { self.attached(std::move(result)); }))});
+}
+
+void SshConnect::attached(AttachResult result) {
+  ConnectResult linked = as_link(context_->io, std::move(result), node_);
+  if (auto* failure = std::get_if<LinkFailure>(&linked)) return finish(std::move(*failure));
+  auto& agent = std::get<Connected>(linked);
+  report_.phases.append(agent.profile);
+  agent.profile = report_.phases.profile();
+  agent.methods = std::move(methods_);
+  agent.first_contact = told_contact();
+  finish(std::move(agent));
+}
+
+void SshConnect::fail(LinkFailureKind kind, const std::string& message) {
+  finish(LinkFailure{kind, describe(node_) + ": " + message});
+}
+
+// Once: the next login finds the key on record.
+std::string SshConnect::told_contact() {
+  const auto pinned = std::exchange(report_.first_contact, std::nullopt);
+  return pinned ? first_contact_text(node_, *pinned) : "";
+}
+
+void SshConnect::finish(SshConnectResult result) {
+  if (auto* failure = std::get_if<LinkFailure>(&result)) {
+    const std::string contact = told_contact();
+    if (!contact.empty()) failure->message += " (" + contact + ")";
+  }
+  const auto done = std::exchange(done_, nullptr);
+  cancel();
+  done(std::move(result));
+}
+
+void SshConnect::cancel() {
+  done_ = nullptr;
+  if (auto* connecting = std::get_if<Connecting>(&state_)) connecting->session->close("given up");
+  if (auto* login = std::get_if<LoggingIn>(&state_)) {
+    login->login.reset();
+    login->session->close("given up");
+  }
+  if (auto* attaching = std::get_if<Attaching>(&state_)) attaching->attach->cancel();
+  enter(Done{});
+}
 
 SshTransport::SshTransport(boost::asio::io_context& io, SshSettings settings,
                            std::shared_ptr<PushGate> pushes, Fallback fallback)
-    : shared_(std::make_shared<Shared>(io, std::move(settings), std::move(pushes),
-                                       std::move(fallback))) {}
+    : context_(std::make_shared<SshContext>(io, std::move(settings), std::move(pushes))),
+      fallback_(std::move(fallback)) {}
 
-SshTransport::~SshTransport() {
-  shared_->cancel();
-}
+SshTransport::~SshTransport() = default;
 
 void SshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
                            std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, shared_->settings().host_keys}, launch, std::move(done));
+  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
 }
 
 void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
                            std::function<void(ConnectResult)> done) {
-  shared_->connect(target, launch, std::move(done));
+  const auto deliver = [this, target, launch, done = std::move(done)](SshConnectResult result) {
+    if (auto* connected = std::get_if<Connected>(&result)) return done(std::move(*connected));
+    if (auto* failure = std::get_if<LinkFailure>(&result)) return done(std::move(*failure));
+    if (fallback_) return fallback_(target, launch, done);
+    done(std::get<LoginNeedsOpenssh>(std::move(result)).otherwise);
+  };
+  const auto make = [&](std::function<void(SshConnectResult)> call) {
+    return std::make_shared<SshConnect>(context_, target, launch, std::move(call));
+  };
+  active_.add(make, deliver)->begin();
 }
 
 }  // namespace muster

@@ -15,10 +15,13 @@ class io_context;
 
 namespace muster {
 
+struct SshContext;
+class SshConnect;
+
 class SshTransport final : public Transport {
  public:
-  using Fallback = std::function<void(const SshTarget&, const AgentLaunch&,
-                                      std::function<void(ConnectResult)>)>;
+  using Fallback =
+      std::function<void(const SshTarget&, const AgentLaunch&, std::function<void(ConnectResult)>)>;
 
   // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
   SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
@@ -31,8 +34,9 @@ class SshTransport final : public Transport {
                std::function<void(ConnectResult)> done);
 
  private:
-  class Shared;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<SshContext> context_;
+  Fallback fallback_;
+  UnderWay<SshConnect> active_;
 };
 
 }  // namespace muster

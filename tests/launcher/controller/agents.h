@@ -8,7 +8,7 @@
 
 #include "launcher/controller/agents/inbox.h"
 #include "launcher/controller/agents/work_sender.h"
-#include "launcher/controller/store/journal.h"
+#include "launcher/controller/store/job_leavings.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/clocks.h"
 #include "launcher/os/timers.h"

@@ -1,15 +1,12 @@
 // What agents tell of faults, and what they are told back: only what the journal holds.
-#include <boost/asio/local/connect_pair.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <thread>
 
 #include "launcher/controller/clients/requests.h"
 #include "tests/launcher/controller/agents.h"
+#include "tests/launcher/controller/paired_client.h"
 
 namespace muster {
 namespace {
-
-using boost::asio::local::stream_protocol;
 
 NodeFault a_fault(const std::string& check, Time since) {
   NodeFault fault;
@@ -35,7 +32,7 @@ struct ClientDesk {
 
   explicit ClientDesk(Agents& of) : agents(of) {}
 
-  void ask(ToController request) { requests.handle(session, std::move(request), {}); }
+  void ask(ToController request) { requests.handle(client.session, std::move(request), {}); }
   // The turn writes what was observed, or cannot.
   void write(const Status& outcome) {
     for (const Waiting& one : std::exchange(waiting, {})) {
@@ -45,14 +42,7 @@ struct ClientDesk {
   }
 
   Agents& agents;
-  stream_protocol::socket client{agents.io};
-  std::shared_ptr<Session> session = [this] {
-    stream_protocol::socket server(agents.io);
-    boost::asio::local::connect_pair(client, server);
-    return std::make_shared<Session>(
-        std::move(server), [](const std::shared_ptr<Session>&, ToController, std::string) {},
-        [](const std::shared_ptr<Session>&) {});
-  }();
+  PairedClient client{agents.io};
   JobRows rows;
   Relay relay{agents.state, agents.pool};
   HealthDesk health{agents.timers, agents.state, agents.pool,

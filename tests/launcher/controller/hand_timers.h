@@ -20,6 +20,12 @@ class HandTimers : public Timers {
   }
   void post(std::function<void()> call) override { plan(Milliseconds{0}, std::move(call)); }
   bool is_idle() const { return due_.empty(); }
+  using Key = std::pair<Milliseconds, int>;
+  Key plan(Milliseconds delay, std::function<void()> call) {
+    const Key key{at_ + delay, next_++};
+    due_[key] = std::move(call);
+    return key;
+  }
   void pass(Milliseconds duration) {
     const Milliseconds end = at_ + duration;
     while (!due_.empty() && due_.begin()->first.first <= end) {
@@ -32,18 +38,12 @@ class HandTimers : public Timers {
   }
 
  private:
-  using Key = std::pair<Milliseconds, int>;
   struct Entry : Alarm {
     Entry(HandTimers& of, Key which) : timers(of), key(which) {}
     ~Entry() override { timers.due_.erase(key); }
     HandTimers& timers;
     Key key;
   };
-  Key plan(Milliseconds delay, std::function<void()> call) {
-    const Key key{at_ + delay, next_++};
-    due_[key] = std::move(call);
-    return key;
-  }
   Milliseconds at_{1'000'000};
   int next_ = 0;
   std::map<Key, std::function<void()>> due_;

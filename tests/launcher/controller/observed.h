@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/controller/agents/observer.h"
+#include "launcher/controller/agents/pool.h"
 
 namespace muster {
 

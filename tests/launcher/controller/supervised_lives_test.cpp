@@ -123,6 +123,58 @@ TEST_CASE("a controller that is killed is started again, one that ends in order 
   CHECK(world.lives().size() == 2);
 }
 
+TEST_CASE("a controller that dies of itself is started again, one that ends of itself is not") {
+  const ScriptedLives dies({"die", "serve"});
+  REQUIRE(dies.start() == 0);
+  CHECK(comes_true([&] { return dies.lives().size() == 2 && dies.is_served(); }));
+  CHECK(dies.logged("the controller ended with 5; it is started again"));
+  const ScriptedLives ends({"end", "serve"});
+  REQUIRE(ends.start() == 0);
+  CHECK(comes_true([&] { return !ends.is_supervised(); }));
+  CHECK(ends.lives().size() == 1);
+}
+
+TEST_CASE("who is told to end does not start another controller, however this one ends") {
+  const ScriptedLives world({"sulk", "serve"});
+  REQUIRE(world.start() == 0);
+  const auto stopped = stop_supervised(world.home);
+  REQUIRE(stopped);
+  CHECK(*stopped);
+  CHECK(world.lives().size() == 1);
+}
+
+TEST_CASE("a first start that fails is told, and not tried again") {
+  const ScriptedLives world({"3", "serve"});
+  CHECK(world.start() == 99);
+  CHECK(comes_true([&] { return !world.is_supervised(); }));
+  CHECK(world.lives().size() == 1);
+}
+
+TEST_CASE("a controller that finds another one does not count as one that died") {
+  const ScriptedLives world({std::to_string(another_controller_serves), "serve"});
+  CHECK(world.start() == 0);
+  CHECK(world.lives().size() == 2);
+  CHECK_FALSE(world.logged("started again"));
+}
+
+TEST_CASE("a supervisor that cannot have its lock says why, and who started it hears of it") {
+  const ScriptedLives world({"serve"});
+  fs::create_directory(supervisor_lock(world.home));
+  CHECK(world.start() == 99);
+  CHECK(world.logged("supervisor.lock: Is a directory"));
+  CHECK(world.lives().empty());
+  fs::remove(supervisor_lock(world.home));
+}
+
+TEST_CASE("the lock of a supervisor names its process and nothing else") {
+  const ScriptedLives world({"serve"});
+  std::ofstream(supervisor_lock(world.home)) << "4000000000 of a longer text before\n";
+  REQUIRE(world.start() == 0);
+  const pid_t pid = world.supervisor();
+  CHECK(text_of_file(supervisor_lock(world.home)) == std::to_string(pid) + "\n");
+  CHECK(::kill(pid, 0) == 0);
+}
+
 TEST_CASE("a controller that cannot start again is tried until its supervisor is told to end") {
   const ScriptedLives world({"serve", "3"});
   REQUIRE(world.start() == 0);
@@ -143,8 +195,10 @@ TEST_CASE("a supervisor waits for a controller that it did not start, and goes o
   CHECK(world.lives().empty());
   if (!has_died) fs::remove(world.home.socket());
   other->reset();
-  if (has_died) CHECK(comes_true([&] { return world.lives().size() == 1 && world.is_served(); }));
-  else CHECK(comes_true([&] { return !world.is_supervised(); }));
+  if (has_died)
+    CHECK(comes_true([&] { return world.lives().size() == 1 && world.is_served(); }));
+  else
+    CHECK(comes_true([&] { return !world.is_supervised(); }));
   CHECK(world.lives().size() == (has_died ? 1 : 0));
 }
 
@@ -158,21 +212,46 @@ TEST_CASE("no controller is started for a state directory that is gone") {
   CHECK(world.lives().size() == 1);
 }
 
-TEST_CASE("a process whose number is left in a file that nobody holds is let be") {
-  const Scratch folder;
-  const Home home{folder.path()};
-  const pid_t bystander = ::fork();
-  if (bystander == 0) {
+// Whoever runs on for as long as nobody ends it.
+struct Bystander {
+  pid_t pid = ::fork();
+  Bystander() {
+    if (pid != 0) return;
     ::pause();
     ::_exit(0);
   }
-  std::ofstream(supervisor_lock(home)) << bystander << "\n";
+  ~Bystander() {
+    CHECK(::waitpid(pid, nullptr, WNOHANG) == 0);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+};
+
+TEST_CASE("a process whose number is left in a file that nobody holds is let be") {
+  const Scratch folder;
+  const Home home{folder.path()};
+  const Bystander bystander;
+  std::ofstream(supervisor_lock(home)) << bystander.pid << "\n";
   const auto stopped = stop_supervised(home);
   REQUIRE(stopped);
   CHECK_FALSE(*stopped);
-  CHECK(::waitpid(bystander, nullptr, WNOHANG) == 0);
-  ::kill(bystander, SIGKILL);
-  ::waitpid(bystander, nullptr, 0);
+}
+
+TEST_CASE("a process that an old lock file names is not told to end in place of the supervisor") {
+  const ScriptedLives world({"serve"});
+  REQUIRE(world.start() == 0);
+  const std::string right = text_of_file(supervisor_lock(world.home));
+  const Bystander bystander;
+  std::ofstream(supervisor_lock(world.home)) << bystander.pid << "\n";
+  std::thread writer([&] {  // as the holder does a moment later
+    ::usleep(300'000);
+    std::ofstream(supervisor_lock(world.home)) << right;
+  });
+  const auto stopped = stop_supervised(world.home);
+  writer.join();
+  REQUIRE(stopped);
+  CHECK(*stopped);
+  CHECK_FALSE(world.is_supervised());
 }
 
 TEST_CASE("where it is not known who supervises, that is an error, and nobody gets a signal") {

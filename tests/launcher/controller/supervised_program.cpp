@@ -1,6 +1,8 @@
 // The supervisor as a program of its own. In place of the controller that it starts stands one that
 // does as the file `script` of its state directory says, a word a life, the last word again and
-// again; every life adds a line to the file `lives`: its process and its idle limit.
+// again: `serve` until it is told to end, `sulk` the same and end with an error, `end` or `die`
+// once it serves, or a code to end with before. Every life adds a line to the file `lives`: its
+// process and its idle limit.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -43,7 +45,7 @@ bool is_undisturbed() {
          pipe.sa_handler == SIG_DFL;
 }
 
-int serve(const Home& home, int line) {
+int serve(const Home& home, int line, const std::string& word) {
   const auto lock = take_lock_file(home.lock());
   if (!lock || !*lock) return another_controller_serves;
   std::ofstream(home.socket()).close();
@@ -53,10 +55,11 @@ int serve(const Home& home, int line) {
   ::sigprocmask(SIG_BLOCK, &told, nullptr);
   if (::write(line, &controller_serves, 1) != 1) return 2;
   ::close(line);
+  if (word == "die") return 5;
   int signal = 0;
-  ::sigwait(&told, &signal);
+  if (word != "end") ::sigwait(&told, &signal);
   ::unlink(home.socket().c_str());
-  return 0;
+  return word == "sulk" ? 6 : 0;
 }
 
 int one_life(const Home& home, int line, const std::string& idle_limit) {
@@ -68,8 +71,8 @@ int one_life(const Home& home, int line, const std::string& idle_limit) {
   std::ofstream(home.root / "lives", std::ios::app)
       << std::to_string(::getpid()) + " " + idle_limit + "\n";
   const std::string word = script[std::min(life, script.size() - 1)];
-  if (word == "serve") return is_undisturbed() ? serve(home, line) : 3;
-  return std::stoi(word);
+  if (word.find_first_not_of("0123456789") == word.npos) return std::stoi(word);
+  return is_undisturbed() ? serve(home, line, word) : 3;
 }
 
 }  // namespace

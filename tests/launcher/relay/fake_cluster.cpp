@@ -16,7 +16,7 @@ class ModelLink final : public Link {
     std::function<void(std::string)> hear;
   };
 
-  ModelLink(VirtualTimers& timers, std::shared_ptr<Wire> wire)
+  ModelLink(HandTimers& timers, std::shared_ptr<Wire> wire)
       : timers_(timers), wire_(std::move(wire)) {}
   ~ModelLink() override { wire_->is_over = true; }
   void start(Handlers handlers) override { wire_->handlers = std::move(handlers); }
@@ -33,7 +33,7 @@ class ModelLink final : public Link {
   }
 
  private:
-  VirtualTimers& timers_;
+  HandTimers& timers_;
   std::shared_ptr<Wire> wire_;
 };
 
@@ -166,17 +166,16 @@ void FakeRelay::take(const ToRelay& message, const std::string& payload) {
 void FakeRelay::reach(const RelayConnect& asked) {
   FakeNode& child = cluster_.nodes.at(asked.node.id);
   child.tries_from_nodes += !asked.is_relay;
-  cluster_.timers.plan(child.is_off ? tcp_timeout : child.start,
-                       [weak = weak_from_this(), asked] {
-                         if (const auto self = weak.lock()) self->reached(asked);
-                       });
+  cluster_.timers.plan(child.is_off ? tcp_timeout : child.start, [weak = weak_from_this(), asked] {
+    if (const auto self = weak.lock()) self->reached(asked);
+  });
 }
 
 void FakeRelay::reached(const RelayConnect& asked) {
   const NodeId& node = asked.node.id;
   if (cluster_.nodes.at(node_).is_walled || cluster_.nodes.at(node).is_off) {
-    return send(RelayClosed{asked.ticket,
-                            {LinkFailureKind::unreachable, node.value + ": no answer"}});
+    return send(
+        RelayClosed{asked.ticket, {LinkFailureKind::unreachable, node.value + ": no answer"}});
   }
   std::shared_ptr<FakeRelay> deeper;
   if (asked.is_relay) {

@@ -11,15 +11,15 @@
 #include "launcher/relay/fan_out_tree.h"
 #include "launcher/wire/frame.h"
 #include "launcher/wire/relay_message.h"
-#include "tests/launcher/relay/virtual_timers.h"
+#include "tests/launcher/controller/hand_timers.h"
 
 namespace muster {
 
 struct FakeNode {
-  Milliseconds start{100};       // of its agent or of a relay
-  bool is_off = false;           // connections to it time out
-  bool is_walled = false;        // it reaches no other node
-  bool stands_still = false;     // its relays say nothing any more
+  Milliseconds start{100};    // of its agent or of a relay
+  bool is_off = false;        // connections to it time out
+  bool is_walled = false;     // it reaches no other node
+  bool stands_still = false;  // its relays say nothing any more
   int direct_tries = 0;
   int tries_from_nodes = 0;
   std::shared_ptr<std::set<class FakeRelay*>> relays =
@@ -60,7 +60,7 @@ class FakeRelay : public std::enable_shared_from_this<FakeRelay> {
 
 class FakeCluster final : public Transport {
  public:
-  FakeCluster(VirtualTimers& time, int count) : timers(time) {
+  FakeCluster(HandTimers& time, int count) : timers(time) {
     for (int i = 1; i <= count; ++i) nodes[NodeId{"n" + std::to_string(i)}];
   }
 
@@ -76,7 +76,7 @@ class FakeCluster final : public Transport {
   void cut_everything();
   int relays() const;  // on all nodes
 
-  VirtualTimers& timers;
+  HandTimers& timers;
   std::map<NodeId, FakeNode> nodes;
   std::map<NodeId, std::set<std::shared_ptr<std::function<void()>>>> cuts;  // of direct links
 };

@@ -36,7 +36,8 @@ class Run {
       came[id] = time.now();
       profiles[id] = connected->profile;
       links[id] = std::move(connected->link);
-      links[id]->start({[](std::span<const std::byte>) {}, [this, id](const LinkFailure&) {
+      links[id]->start({[](std::span<const std::byte>) {},
+                        [this, id](const LinkFailure&) {
                           ++losses[id];
                           time.post([this, id] { links.erase(id); });
                           again(id);
@@ -48,9 +49,8 @@ class Run {
   }
   int up() const { return static_cast<int>(links.size()); }
   int directly() const {
-    return static_cast<int>(std::count_if(links.begin(), links.end(), [this](const auto& each) {
-      return !ways.at(each.first);
-    }));
+    return static_cast<int>(std::count_if(
+        links.begin(), links.end(), [this](const auto& each) { return !ways.at(each.first); }));
   }
   int children_of(const NodeId& parent) const {
     return static_cast<int>(std::count_if(links.begin(), links.end(), [&](const auto& each) {
@@ -65,7 +65,7 @@ class Run {
   }
   int depth(const NodeId& id) const { return ways.at(id) ? depth(*ways.at(id)) + 1 : 1; }
 
-  VirtualTimers time;
+  HandTimers time;
   FakeCluster* cluster = nullptr;
   std::unique_ptr<FanOut> fan_out;
   std::map<NodeId, std::unique_ptr<Link>> links;
@@ -185,11 +185,20 @@ TEST_CASE("whatever is lost and when, every node that is on is reached, and not 
     run.time.pass(Milliseconds{below(2) == 0 ? below(400) : below(15'000)});
     const NodeId node{"n" + std::to_string(1 + below(static_cast<int>(run.cluster->nodes.size())))};
     switch (below(8)) {
-      case 0: run.cluster->power_off(node); break;
-      case 1: run.cluster->kill_relays(node); break;
-      case 2: run.cluster->cut_everything(); break;
-      case 3: run.cluster->nodes.at(node).is_off = false; break;
-      default: run.cluster->cut_link(node);
+      case 0:
+        run.cluster->power_off(node);
+        break;
+      case 1:
+        run.cluster->kill_relays(node);
+        break;
+      case 2:
+        run.cluster->cut_everything();
+        break;
+      case 3:
+        run.cluster->nodes.at(node).is_off = false;
+        break;
+      default:
+        run.cluster->cut_link(node);
     }
     for (const auto& [id, way] : run.ways) CHECK(way != id);
   }
@@ -228,7 +237,9 @@ TEST_CASE("relays end with the last link that they carry when nobody wants their
       run.time.pass(Milliseconds{100});
     }
   }
-  SECTION("all at once") { run.links.clear(); }
+  SECTION("all at once") {
+    run.links.clear();
+  }
   run.time.pass(Milliseconds{100});
   CHECK(run.cluster->relays() == 0);
 }
@@ -249,7 +260,7 @@ TEST_CASE("whoever's relay was being started when the way to it was lost is not 
 }
 
 TEST_CASE("of two questions for a node the newer one counts, and the older one is answered") {
-  VirtualTimers time;
+  HandTimers time;
   auto cluster = std::make_unique<FakeCluster>(time, 1);
   const FakeNode& node = cluster->nodes.at(NodeId{"n1"});
   FanOut fan_out(time, std::move(cluster), [](const std::string&) {});
@@ -310,7 +321,7 @@ TEST_CASE("a parent that reaches nobody gets no more nodes, the others do") {
 }
 
 TEST_CASE("nodes over ssh are all reached directly, however many there are") {
-  VirtualTimers time;
+  HandTimers time;
   auto cluster = std::make_unique<FakeCluster>(time, 20);
   const FakeCluster& nodes = *cluster;
   FanOut fan_out(time, std::move(cluster), [](const std::string&) {});

@@ -1,5 +1,5 @@
 // Standard input and output of a relay: the test is the controller at their other ends.
-#include "launcher/relay/frame_pipe.h"
+#include "launcher/relay/relay_server.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
-#include "tests/launcher/relay/virtual_timers.h"
+#include "tests/launcher/controller/hand_timers.h"
 
 namespace muster {
 namespace {
@@ -50,13 +50,13 @@ struct Asked {
     say(connected);
     return std::get<Connected>(*result);
   }
-  VirtualTimers timers;
+  HandTimers timers;
   std::shared_ptr<PlayedWire> wire = std::make_shared<PlayedWire>();
   std::string lost;
   std::optional<ConnectResult> result;
-  std::shared_ptr<RelayClient> client = std::make_shared<RelayClient>(
-      timers, NodeId{"n1"}, Milliseconds{8000}, std::make_unique<PlayedLink>(wire),
-      [this] { lost = "lost"; });
+  std::shared_ptr<RelayClient> client =
+      std::make_shared<RelayClient>(timers, NodeId{"n1"}, Milliseconds{8000},
+                                    std::make_unique<PlayedLink>(wire), [this] { lost = "lost"; });
 };
 
 }  // namespace

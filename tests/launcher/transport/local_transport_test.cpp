@@ -4,7 +4,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "launcher/transport/link/connect_profile.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 
@@ -81,8 +80,8 @@ TEST_CASE("an agent that cannot start says why") {
 
 TEST_CASE("a relay of this machine is a child, and its link leads to it") {
   Machine machine;
-  machine.launch.binary = fake_agent(machine.folder, "b1",
-                                     "echo MUSTER-ATTACHED; echo \"$2\"; exec cat").binary;
+  machine.launch.binary =
+      fake_agent(machine.folder, "b1", "echo MUSTER-ATTACHED; echo \"$2\"; exec cat").binary;
   machine.launch.service = AgentService::relay;
   auto relay = machine.connect("n1");
   INFO(message_of(relay));

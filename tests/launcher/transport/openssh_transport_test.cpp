@@ -3,7 +3,6 @@
 #include <boost/asio/io_context.hpp>
 #include <iostream>
 
-#include "launcher/transport/link/connect_profile.h"
 #include "launcher/transport/transport_selector.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
@@ -30,15 +29,15 @@ TEST_CASE("the ssh program reaches an agent, too") {
   auto result = connect_one(io, transport, cluster.nodes()[0], launch);
   INFO(message_of(result));
   REQUIRE(std::holds_alternative<Connected>(result));
-  const std::string recorded = run_here({"ssh-keygen", "-l", "-f",
-                                         cluster.settings().own_known_hosts});
+  const std::string recorded =
+      run_here({"ssh-keygen", "-l", "-f", cluster.settings().own_known_hosts});
   const std::string& contact = std::get<Connected>(result).first_contact;
   REQUIRE(contact.find("SHA256:") != std::string::npos);
   CHECK_THAT(recorded, ContainsSubstring(contact.substr(contact.find("SHA256:"), 50)));
   const auto again = connect_one(io, transport, cluster.nodes()[0], launch);
   REQUIRE(std::holds_alternative<Connected>(again));
   CHECK(std::get<Connected>(again).first_contact.empty());
-  std::cout << "ssh program: " << describe(std::get<Connected>(result).profile) << "\n";
+  std::cout << "ssh program: " << text_of(std::get<Connected>(result).profile) << "\n";
   std::string bytes(20'000'000, 'x');
   for (std::size_t i = 0; i < bytes.size(); i += 4099) bytes[i] = static_cast<char>(i);
   CHECK(echo(io, *std::get<Connected>(result).link, bytes) == bytes);

@@ -10,10 +10,11 @@
 #include <map>
 #include <stdexcept>
 
+#include "launcher/transport/link/remote_scripts.h"
+#include "scheduler/text/text.h"
+#include "tests/skip.h"
 #include "tools/sandbox/requirements.h"
 #include "tools/sandbox/sandbox.h"
-#include "launcher/transport/link/remote_scripts.h"
-#include "tests/skip.h"
 
 namespace muster {
 namespace {
@@ -176,6 +177,14 @@ std::string echo(boost::asio::io_context& io, Link& link, const std::string& byt
   link.write(bytes);
   drive(io, [&] { return received->size() >= bytes.size() || !closed->empty(); });
   return *received + *closed;
+}
+
+std::string text_of(const ConnectProfile& profile) {
+  std::vector<std::string> phases;
+  for (const auto& [phase, us] : profile) {
+    phases.push_back(phase + " " + std::to_string(us / 1000) + " ms");
+  }
+  return joined(phases);
 }
 
 }  // namespace muster

@@ -74,6 +74,9 @@ ConnectResult connect_one(boost::asio::io_context& io, Transport& transport,
 std::string message_of(const ConnectResult& result);
 bool failed_with(const ConnectResult& result, LinkFailureKind kind);
 
+// "tcp 1 ms, kex 4 ms, …"
+std::string text_of(const ConnectProfile& profile);
+
 // What a link that echoes sends back for `bytes`, read to the same size.
 std::string echo(boost::asio::io_context& io, Link& link, const std::string& bytes);
 

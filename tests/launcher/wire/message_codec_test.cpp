@@ -25,6 +25,20 @@ StartRanks a_start() {
   return start;
 }
 
+// The message as the other side of the wire has it.
+template <class Message>
+Message heard(const Message& message) {
+  if constexpr (std::is_constructible_v<FromAgent, Message>) {
+    const auto received = decode_from_agent(only_frame(encode(FromAgent{message})));
+    REQUIRE(received);
+    return std::get<Message>(received->message);
+  } else {
+    const auto received = decode_to_agent(only_frame(encode(ToAgent{message})));
+    REQUIRE(received);
+    return std::get<Message>(received->message);
+  }
+}
+
 TEST_CASE("a message and its payload survive the wire byte for byte") {
   std::string payload;
   for (int i = 0; i < 256; ++i) payload.push_back(static_cast<char>(i));
@@ -51,22 +65,16 @@ TEST_CASE("what is kept for ever is so beyond the wire, too") {
   Hello hello;
   hello.retention = usual_retention;
   hello.retention.blobs.reset();
-  const auto received = decode_to_agent(only_frame(encode(ToAgent{hello})));
-  REQUIRE(received);
-  CHECK(std::get<Hello>(received->message).retention == hello.retention);
+  CHECK(heard(hello).retention == hello.retention);
 }
 
 TEST_CASE("who takes part in an elastic attempt survives the wire, and what became of it") {
   const SetMembers change{{"job"}, {3}, 7, "{\"epoch\":7}\n"};
-  auto asked = decode_to_agent(only_frame(encode(ToAgent{change})));
-  REQUIRE(asked);
-  CHECK(std::get<SetMembers>(asked->message).members_epoch == 7);
-  CHECK(std::get<SetMembers>(asked->message).content == change.content);
+  CHECK(heard(change).members_epoch == 7);
+  CHECK(heard(change).content == change.content);
   const MembersSet set{{"job"}, {3}, 7, "disk full"};
-  auto said = decode_from_agent(only_frame(encode(FromAgent{set})));
-  REQUIRE(said);
-  CHECK(std::get<MembersSet>(said->message).members_epoch == 7);
-  CHECK(std::get<MembersSet>(said->message).error == "disk full");
+  CHECK(heard(set).members_epoch == 7);
+  CHECK(heard(set).error == "disk full");
 }
 
 TEST_CASE("what an agent says of its machine survives the wire") {
@@ -74,26 +82,20 @@ TEST_CASE("what an agent says of its machine survives the wire") {
   welcome.cores = 96;
   welcome.memory_bytes = std::int64_t{2} << 40;
   welcome.gpus = 8;
-  auto received = decode_from_agent(only_frame(encode(FromAgent{welcome})));
-  REQUIRE(received);
-  const auto& read = std::get<Welcome>(received->message);
+  const Welcome read = heard(welcome);
   CHECK(read.cores == 96);
   CHECK(read.memory_bytes == welcome.memory_bytes);
   CHECK(read.gpus == 8);
 }
 
 TEST_CASE("a value that is absent stays absent") {
-  auto received = decode_from_agent(only_frame(encode(FromAgent{Progress{}})));
-  REQUIRE(received);
-  CHECK_FALSE(std::get<Progress>(received->message).step);
-  CHECK_FALSE(std::get<Progress>(received->message).checkpoint);
+  CHECK_FALSE(heard(Progress{}).step);
+  CHECK_FALSE(heard(Progress{}).checkpoint);
 }
 
 TEST_CASE("what ranks do survives the wire") {
   RankActivity news{{"job"}, {3}, {{{7}, Doing::stopped, 1500, "12 (python)"}}, {}};
-  auto received = decode_from_agent(only_frame(encode(FromAgent{news})));
-  REQUIRE(received);
-  const auto& read = std::get<RankActivity>(received->message);
+  const RankActivity read = heard(news);
   REQUIRE(read.ranks.size() == 1);
   CHECK(read.ranks[0].rank == RankId{7});
   CHECK(read.ranks[0].doing == Doing::stopped);
@@ -101,13 +103,9 @@ TEST_CASE("what ranks do survives the wire") {
   CHECK(read.ranks[0].process == "12 (python)");
   CHECK_FALSE(read.network_moves);
   RanksLookedAt seen{{"job"}, {3}, {{{7}, {"waits in futex"}}}};
-  received = decode_from_agent(only_frame(encode(FromAgent{seen})));
-  REQUIRE(received);
-  CHECK(std::get<RanksLookedAt>(received->message).ranks.at(0).lines.at(0) == "waits in futex");
+  CHECK(heard(seen).ranks.at(0).lines.at(0) == "waits in futex");
   const LookAtRanks look{{"job"}, {3}, {{7}, {9}}, {}};
-  auto asked = decode_to_agent(only_frame(encode(ToAgent{look})));
-  REQUIRE(asked);
-  CHECK(std::get<LookAtRanks>(asked->message).ranks.at(1) == RankId{9});
+  CHECK(heard(look).ranks.at(1) == RankId{9});
 }
 
 TEST_CASE("a message of an unknown kind is refused by name") {

@@ -94,11 +94,11 @@ TEST_CASE("how a node was reached is known, and its agent is told who speaks") {
   Greeted node;
   const auto wire = node.transport.answer(
       0, {nullptr, {{"tcp", 700}}, "aes128-ctr", NodeId{"n7"}, "first contact with n1"});
-  REQUIRE(node.connection.profile().size() == 1);
-  CHECK(node.connection.profile()[0].phase == "tcp");
-  CHECK(node.connection.methods() == "aes128-ctr");
-  CHECK(node.connection.through() == NodeId{"n7"});
-  CHECK(node.connection.first_contact() == "first contact with n1");
+  REQUIRE(node.connection.reached().profile.size() == 1);
+  CHECK(node.connection.reached().profile[0].phase == "tcp");
+  CHECK(node.connection.reached().methods == "aes128-ctr");
+  CHECK(node.connection.reached().through == NodeId{"n7"});
+  CHECK(node.connection.reached().first_contact == "first contact with n1");
   CHECK_FALSE(node.connection.is_up());
   CHECK_FALSE(node.connection.is_idle());
   const auto hello = wire->take<Hello>();

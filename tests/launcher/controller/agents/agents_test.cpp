@@ -2,11 +2,21 @@
 #include <sstream>
 
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/controller/store/journal.h"
+#include "launcher/controller/store/job_leavings.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {
 namespace {
+
+// A job whose attempt has n1, which is connected.
+struct Placed : Agents {
+  explicit Placed(const JobSubmitted& job = a_job("j", "a")) {
+    know(Observation{job});
+    know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+    wire = connect(address_of("n1", "a"));
+  }
+  std::shared_ptr<FakeWire> wire;
+};
 
 TEST_CASE("an answer from an address that was left meanwhile is not used") {
   Agents agents;
@@ -292,10 +302,8 @@ TEST_CASE("a second Welcome on one connection is ignored") {
 }
 
 TEST_CASE("output is taken from the node of the rank and from no other, under no other name") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto owner = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& owner = agents.wire;
   const auto stranger = agents.connect(address_of("n2", "b"));
   stranger->say(output_of("j", 0), "forged");
   owner->say(output_of("j", 7), "no such rank");
@@ -310,10 +318,8 @@ TEST_CASE("output is taken from the node of the rank and from no other, under no
 }
 
 TEST_CASE("output of an attempt that is over is taken while the kernel holds its processes") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& wire = agents.wire;
   agents.know(Decision{StagingBegun{{"j"}, {0}}});
   agents.know(Decision{LaunchBegun{{"j"}, {0}, {}, "", false}});
   agents.know(Decision{StopBegun{{"j"}, {0}, StopReason::canceled, "", Milliseconds{0}, {}}});
@@ -325,10 +331,8 @@ TEST_CASE("output of an attempt that is over is taken while the kernel holds its
 }
 
 TEST_CASE("the end of a rank that the attempt does not have is not believed") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& wire = agents.wire;
   const auto ends = [&](const char* job, std::int64_t attempt, std::int64_t rank) {
     RankEnded ended;
     ended.job = {job};
@@ -384,10 +388,8 @@ void answer_ping(FakeWire& wire) {
 }
 
 TEST_CASE("the end of a rank is journaled on the controller's clock") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& wire = agents.wire;
   const std::int64_t before_us = raw_time().count();
   answer_ping(*wire);
   RankEnded ended;
@@ -408,15 +410,13 @@ TEST_CASE("the end of a rank is journaled on the controller's clock") {
 }
 
 TEST_CASE("what the job's rules say of a rank's end is journaled with it") {
-  Agents agents;
   JobSubmitted job = a_job("j", "a");
   RestartRule rule;
   rule.id = "no-tokens";
   rule.stderr_regex = "no tokens";
   job.spec.muster.rules = {rule};
-  agents.know(Observation{job});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents(job);
+  const auto& wire = agents.wire;
   RankEnded ended;
   ended.job = {"j"};
   ended.status.code = 1;
@@ -443,10 +443,8 @@ TEST_CASE("what the job's rules say of a rank's end is journaled with it") {
 }
 
 TEST_CASE("without stamps of an agent's clock the time of an end is not known") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& wire = agents.wire;
   RankEnded ended;
   ended.job = {"j"};
   ended.span = ExitSpan{1, 2};
@@ -468,21 +466,9 @@ TEST_CASE("a link that is lost tells between which moments the node fell silent"
   CHECK(before_us - agents.silent_us->least < 4'000'000);
 }
 
-TEST_CASE("an attempt that runs is never cleared away") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {1}, {{"n1"}}, ""}});
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {1}));
-  CHECK(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {0}));
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, {"j"}, {2}));
-}
-
-}  // namespace
 TEST_CASE("files that the controller cannot store are the node's to send again") {
-  Agents agents;
-  agents.know(Observation{a_job("j", "a")});
-  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
-  const auto wire = agents.connect(address_of("n1", "a"));
+  Placed agents;
+  const auto& wire = agents.wire;
   wire->say(FileData{{"j"}, {0}, {TreeEntry::Kind::file, "elsewhere/x", 0600, 1, {}, {}}, 0, true},
             "x");
   wire->say(CollectDone{{"j"}, {0}, "", {}});
@@ -494,4 +480,5 @@ TEST_CASE("files that the controller cannot store are the node's to send again")
   CHECK(std::get<OutputsCollected>(agents.observed[2]).error.empty());
 }
 
+}  // namespace
 }  // namespace muster

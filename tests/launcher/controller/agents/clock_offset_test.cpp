@@ -51,13 +51,6 @@ TEST_CASE("what was learnt at one time is widened by 100 us for each second to a
   CHECK(clock.at(-10 * second_us + 100)->most == 100 + 1000 + 1);
 }
 
-TEST_CASE("an exchange of more than a minute ago is forgotten") {
-  ClockOffset clock;
-  clock.add(RemoteClock{0}.exchange(0, 1, 1));
-  clock.add(RemoteClock{0}.exchange(61 * second_us, 50'000, 50'000));
-  CHECK(clock.at(61 * second_us)->most >= 50'000);
-}
-
 TEST_CASE("a span of the node lies on the controller's clock where it can have been") {
   ClockOffset clock;
   clock.add(RemoteClock{5 * second_us}.exchange(0, 100, 200));

@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/controller/store/journal.h"
+#include "launcher/controller/store/job_leavings.h"
 #include "launcher/staging/file_sink.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/state/lookup.h"
@@ -75,8 +75,11 @@ struct Elastic : Agents {
   }
   void send_file(FakeWire& wire, const std::string& name, const std::string& content) {
     const auto size = static_cast<std::int64_t>(content.size());
-    wire.say(FileData{job, attempt_0,
-                      {TreeEntry::Kind::file, "outputs/" + name, 0600, size, {}, {}}, 0, true},
+    wire.say(FileData{job,
+                      attempt_0,
+                      {TreeEntry::Kind::file, "outputs/" + name, 0600, size, {}, {}},
+                      0,
+                      true},
              content);
   }
   template <class T>
@@ -113,8 +116,7 @@ TEST_CASE("the membership lists the members in their order, with the place where
 TEST_CASE("a member that does not answer for a moment keeps its address in the membership") {
   Elastic agents;
   Node& node = agents.state.nodes.at({"n2"});
-  node.link = Unlinked{{LinkFailureKind::lost, "gone"}, from_ms(2),
-                       *last_agent(node), from_ms(2)};
+  node.link = Unlinked{{LinkFailureKind::lost, "gone"}, from_ms(2), *last_agent(node), from_ms(2)};
   const auto text =
       parse_membership(std::get<SetMembers>(agents.message(0, MembersWork{})).content);
   REQUIRE(text);
@@ -358,29 +360,6 @@ TEST_CASE("a node is told to stop once, and again when it is given another time 
   std::get<Stopping>(agents.attempt().phase).why.reason = StopReason::preempted;
   CHECK(told().size() == 1);
   CHECK(told().empty());
-}
-
-TEST_CASE("an attempt is over for a node when the journal knows its job's end and the attempt") {
-  Agents agents;
-  const auto over = [&agents](const char* name, std::int64_t number) {
-    return is_over(agents.state, *agents.store, {"n1"}, {name}, {number});
-  };
-  agents.end_job("ended");
-  JobRow going_on;
-  going_on.name = "going_on";
-  going_on.attempts = 1;
-  REQUIRE(agents.store->append({}, {going_on}));
-  CHECK(over("ended", 0));
-  CHECK_FALSE(over("ended", 1));
-  CHECK_FALSE(over("ended", -1));
-  CHECK_FALSE(over("going_on", 0));  // of which this controller knows nothing
-  CHECK_FALSE(over("unknown", 0));
-  Job live;
-  live.id = {"live"};
-  live.next_attempt = 2;
-  agents.state.jobs[live.id] = live;
-  CHECK(over("live", 1));
-  CHECK_FALSE(over("live", 2));
 }
 
 }  // namespace

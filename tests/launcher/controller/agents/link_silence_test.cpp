@@ -1,4 +1,4 @@
-#include "launcher/controller/agents/link_silence.h"
+#include "launcher/controller/clients/requests.h"
 
 #include "scheduler/apply/apply.h"
 #include "tests/catch.h"

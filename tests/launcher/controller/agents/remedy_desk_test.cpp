@@ -9,7 +9,6 @@
 #include <csignal>
 #include <fstream>
 
-#include "launcher/controller/site_commands.h"
 #include "launcher/os/timers.h"
 #include "scheduler/apply/apply.h"
 #include "tests/catch.h"
@@ -203,45 +202,33 @@ TEST_CASE("a command that cannot be ended does not hold up the controller") {
 }
 
 TEST_CASE("a command of this host says how it ended, without a shell, and has a limit") {
-  boost::asio::io_context io;
-  AsioTimers timers(io);
-  SiteCommands commands(timers);
-  std::optional<CommandEnded> ended;
-  const auto keep = [&](const CommandEnded& end) { ended = end; };
-  SECTION("it fails with its words") {
-    commands.run({"sh", "-c", "echo \"$1\" >&2; exit 4", "x", "$(id)\x01"}, Milliseconds{20'000},
-                 keep);
+  const auto end_of = [](const std::vector<std::string>& argv, Milliseconds limit) {
+    boost::asio::io_context io;
+    AsioTimers timers(io);
+    SiteCommands commands(timers);
+    std::optional<CommandEnded> ended;
+    commands.run(argv, limit, [&](const CommandEnded& end) { ended = end; });
     while (!ended) io.run_one();
-    CHECK(ended->status.code == 4);
-    CHECK(ended->error.empty());
-    CHECK(ended->lines == std::vector<std::string>{"$(id)\x01"});
+    return *ended;
+  };
+  const auto in_time = [&](const std::vector<std::string>& argv) {
+    return end_of(argv, Milliseconds{15'000});
+  };
+  const CommandEnded fails = in_time({"sh", "-c", "echo \"$1\" >&2; exit 4", "x", "$(id)\x01"});
+  CHECK(fails.status.code == 4);
+  CHECK(fails.error.empty());
+  CHECK(fails.lines == std::vector<std::string>{"$(id)\x01"});
+  // Of both streams the last words are kept.
+  CHECK(in_time({"sh", "-c", "echo done; echo off >&2"}).lines ==
+        std::vector<std::string>{"done", "off"});
+  // What it leaves in the background is not waited for, and it may write what it will.
+  for (const char* script : {"sleep 20 & exit 0", "seq 100000"}) {
+    const CommandEnded ended = in_time({"sh", "-c", script});
+    CHECK(ended.status.ok());
+    CHECK(ended.error.empty());
   }
-  SECTION("whose last ones are kept, of both streams") {
-    commands.run({"sh", "-c", "echo done; echo off >&2"}, Milliseconds{20'000}, keep);
-    while (!ended) io.run_one();
-    CHECK(ended->lines == std::vector<std::string>{"done", "off"});
-  }
-  SECTION("what it leaves in the background is not waited for") {
-    commands.run({"sh", "-c", "sleep 20 & exit 0"}, Milliseconds{15'000}, keep);
-    while (!ended) io.run_one();
-    CHECK(ended->status.ok());
-    CHECK(ended->error.empty());
-  }
-  SECTION("it is done, whatever it writes") {
-    commands.run({"sh", "-c", "seq 100000"}, Milliseconds{20'000}, keep);
-    while (!ended) io.run_one();
-    CHECK(ended->status.ok());
-    CHECK(ended->error.empty());
-  }
-  SECTION("it does not end") {
-    commands.run({"sleep", "60"}, Milliseconds{100}, keep);
-    while (!ended) io.run_one();
-    CHECK_THAT(ended->error, ContainsSubstring("did not end within"));
-    CHECK(ended->status.signal == SIGKILL);  // it was begun
-  }
-  SECTION("there is none of that name") {
-    commands.run({"/nowhere/ipmitool"}, Milliseconds{20'000}, keep);
-    while (!ended) io.run_one();
-    CHECK_FALSE(ended->error.empty());
-  }
+  const CommandEnded late = end_of({"sleep", "60"}, Milliseconds{100});
+  CHECK_THAT(late.error, ContainsSubstring("did not end within"));
+  CHECK(late.status.signal == SIGKILL);  // it was begun
+  CHECK_FALSE(in_time({"/nowhere/ipmitool"}).error.empty());
 }

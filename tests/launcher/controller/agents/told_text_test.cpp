@@ -1,4 +1,4 @@
-#include "launcher/controller/agents/inbox_files.h"
+#include "launcher/controller/agents/inbox.h"
 
 #include "tests/catch.h"
 

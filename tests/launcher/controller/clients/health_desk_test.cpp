@@ -82,6 +82,13 @@ struct Desk {
     }
     return all;
   }
+  // The only one.
+  Answer answer() {
+    const auto all = answers();
+    REQUIRE(all.size() == 1);
+    return all.front();
+  }
+  void measure(const MeasureNodes& request) { desk.measure(client.session, request); }
   template <class Message = LookAtHealth>
   Message asked_of(FakeWire& wire) {
     const auto asked = wire.take<Message>();
@@ -118,18 +125,16 @@ TEST_CASE("a node that is not connected is reached, asked, and its words are han
   wire->say(ExecOutput{asked.id, true}, "a notice");
   wire->say(ExecOutput{asked.id, false}, "1}");
   wire->say(ended_with(asked.id, 3));
-  const auto first = desk.answers();
-  REQUIRE(first.size() == 1);
-  CHECK(first[0].looked.node == NodeId{"h1"});
-  CHECK(first[0].looked.error.empty());
-  CHECK(first[0].payload == "{\"a\":1}");
+  const Answer first = desk.answer();
+  CHECK(first.looked.node == NodeId{"h1"});
+  CHECK(first.looked.error.empty());
+  CHECK(first.payload == "{\"a\":1}");
   CHECK_FALSE(desk.client.is_over());
   desk.transport.asked[1].done(LinkFailure{LinkFailureKind::unreachable, "no route to h2"});
-  const auto second = desk.answers();
-  REQUIRE(second.size() == 1);
-  CHECK(second[0].looked.error == "no route to h2");
-  CHECK_FALSE(second[0].looked.is_reached);
-  CHECK(first[0].looked.is_reached);
+  const Answer second = desk.answer();
+  CHECK(second.looked.error == "no route to h2");
+  CHECK_FALSE(second.looked.is_reached);
+  CHECK(first.looked.is_reached);
   CHECK(desk.client.is_over());
 }
 
@@ -190,9 +195,8 @@ TEST_CASE("checks that a beginning job ended are done again beside it") {
   CHECK(second.is_held);
   wire->say(ExecOutput{second.id, false}, "{}");
   wire->say(ended_with(second.id, 0));
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].payload == "{}");
+  const Answer answer = desk.answer();
+  CHECK(answer.payload == "{}");
 }
 
 TEST_CASE("checks that were killed on a free node are no answer, and are not begun again") {
@@ -200,9 +204,8 @@ TEST_CASE("checks that were killed on a free node are no answer, and are not beg
   desk.ask({"h1"});
   const auto wire = desk.reach(0);
   wire->say(ended_with(desk.asked_of(*wire).id, 0, SIGKILL));
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "the checks were killed by signal 9");
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error == "the checks were killed by signal 9");
   CHECK(wire->take<LookAtHealth>().empty());
 }
 
@@ -227,9 +230,8 @@ TEST_CASE("an answer without end is cut off and said to be none") {
   const std::string megabyte(1u << 20, 'x');
   for (int i = 0; i < 5 && desk.desk.output(NodeId{"h1"}, {id, false}, megabyte); ++i) {
   }
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "its answer is longer than 4 MiB");
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error == "its answer is longer than 4 MiB");
   CHECK(wire->take<ExecStop>().size() == 1);
 }
 
@@ -237,7 +239,7 @@ TEST_CASE("an idle node is measured, and what it says is handed on") {
   Desk desk;
   MeasureNodes request = Desk::measurement({"h1"});
   request.words = {"--only", "cpu"};
-  desk.desk.measure(desk.client.session, request);
+  desk.measure(request);
   const auto wire = desk.reach(0);
   const auto asked = desk.asked_of<MeasureNode>(*wire);
   CHECK_FALSE(asked.is_probe);
@@ -245,16 +247,15 @@ TEST_CASE("an idle node is measured, and what it says is handed on") {
   CHECK(asked.profile == "profile: site\n");
   wire->say(ExecOutput{asked.id, false}, "{}");
   wire->say(ended_with(asked.id, 3));
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error.empty());
-  CHECK(answers[0].payload == "{}");
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error.empty());
+  CHECK(answer.payload == "{}");
   CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a node that is not idle gives its own reason, an agent that refuses another one") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::measurement({"h1", "h2"}));
+  desk.measure(Desk::measurement({"h1", "h2"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   const std::string id = desk.asked_of<MeasureNode>(*one).id;
@@ -274,7 +275,7 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
 
 TEST_CASE("a measurement that could not be started is told apart from one that failed") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::probes({"h1", "h2", "h3"}));
+  desk.measure(Desk::probes({"h1", "h2", "h3"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   one->say(ended_with(desk.asked_of<MeasureNode>(*one).id, 127));
@@ -295,7 +296,7 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
   Desk desk;
   desk.hold("h1");
   desk.hold("h2");
-  desk.desk.measure(desk.client.session, Desk::measurement({"h1", "h2"}));
+  desk.measure(Desk::measurement({"h1", "h2"}));
   CHECK(desk.transport.asked.empty());
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 2);
@@ -307,53 +308,49 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
 
 TEST_CASE("a job that got the node before it was reached keeps it from being measured") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
+  desk.measure(Desk::measurement({"h1"}));
   desk.hold("h1");
   const auto wire = desk.reach(0);
   CHECK(wire->take<MeasureNode>().empty());
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "job job holds it");
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error == "job job holds it");
 }
 
 TEST_CASE("an agent of before there were measurements is not asked for one, and that is said") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
+  desk.measure(Desk::measurement({"h1"}));
   const auto wire = desk.reach(0, false);
   CHECK(wire->take<MeasureNode>().empty());
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "its agent is outdated and does not measure");
-  CHECK(answers[0].looked.is_void);
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error == "its agent is outdated and does not measure");
+  CHECK(answer.looked.is_void);
   CHECK(desk.client.is_over());
 }
 
 TEST_CASE("a measurement that a beginning job ended is not begun again") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::measurement({"h1"}));
+  desk.measure(Desk::measurement({"h1"}));
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of<MeasureNode>(*wire).id;
   desk.hold("h1");
   wire->say(ended_with(id, 0, SIGKILL));
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.error == "job job began there, which ended it");
-  CHECK(answers[0].looked.is_void);
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.error == "job job began there, which ended it");
+  CHECK(answer.looked.is_void);
   CHECK(wire->take<MeasureNode>().empty());
 }
 
 TEST_CASE("a probe that was killed, or ended while a job had its node, says nothing of the node") {
   Desk desk;
-  desk.desk.measure(desk.client.session, Desk::probes({"h1", "h2", "h3", "h4"}));
+  desk.measure(Desk::probes({"h1", "h2", "h3", "h4"}));
   std::vector<std::shared_ptr<FakeWire>> wires;
   for (std::size_t i = 0; i < 4; ++i) wires.push_back(desk.reach(i));
   const auto end = [&](std::size_t i, int code, int signal) {
     const std::string id = desk.asked_of<MeasureNode>(*wires[i]).id;
     wires[i]->say(ExecOutput{id, false}, "tcp_gbps - 9\n");
     wires[i]->say(ended_with(id, code, signal));
-    const auto answers = desk.answers();
-    REQUIRE(answers.size() == 1);
-    return answers[0].looked.is_void;
+    const Answer answer = desk.answer();
+    return answer.looked.is_void;
   };
   CHECK(end(0, 0, SIGKILL));  // its job is over already
   desk.hold("h2");
@@ -366,7 +363,7 @@ TEST_CASE("probes have the words and the token of their run, and are told apart 
   Desk desk;
   MeasureNodes request = Desk::probes({"h1", "h2"});
   request.probes.push_back({NodeId{"h1"}, {"tcp-connect", "h2"}, Milliseconds{60'000}});
-  desk.desk.measure(desk.client.session, request);
+  desk.measure(request);
   REQUIRE(desk.transport.asked.size() == 2);
   const auto one = desk.reach(0);
   desk.reach(1);
@@ -378,10 +375,9 @@ TEST_CASE("probes have the words and the token of their run, and are told apart 
   CHECK(asked[1].words == std::vector<std::string>{"tcp-connect", "h2"});
   one->say(ExecOutput{asked[1].id, false}, "tcp_gbps - 9\n");
   one->say(ended_with(asked[1].id, 0));
-  const auto answers = desk.answers();
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].looked.place == 2);
-  CHECK(answers[0].payload == "tcp_gbps - 9\n");
+  const Answer answer = desk.answer();
+  CHECK(answer.looked.place == 2);
+  CHECK(answer.payload == "tcp_gbps - 9\n");
   CHECK_FALSE(desk.client.is_over());
 }
 
@@ -389,7 +385,7 @@ TEST_CASE("what a probe said before it was killed or failed is handed on with th
   Desk desk;
   MeasureNodes request = Desk::probes({"h1", "h2"});
   request.probes[0].limit = Milliseconds{30};
-  desk.desk.measure(desk.client.session, request);
+  desk.measure(request);
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   const std::string late = desk.asked_of<MeasureNode>(*one).id;
@@ -415,7 +411,7 @@ TEST_CASE("a probe's limit counts from its start, not from when its node was loo
   Desk desk;
   MeasureNodes request = Desk::probes({"h1"});
   request.timeout = Milliseconds{30};
-  desk.desk.measure(desk.client.session, request);
+  desk.measure(request);
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of<MeasureNode>(*wire).id;
   desk.io.run_for(std::chrono::milliseconds(60));
@@ -428,7 +424,7 @@ TEST_CASE("probes of nodes that are not meant are refused as a whole") {
   Desk desk;
   MeasureNodes request = Desk::probes({"h1"});
   request.probes.push_back({NodeId{"h9"}, {"cpu"}, Milliseconds{60'000}});
-  desk.desk.measure(desk.client.session, request);
+  desk.measure(request);
   CHECK(desk.transport.asked.empty());
   const auto said = desk.client.messages();
   REQUIRE(said.size() == 1);

@@ -10,9 +10,9 @@
 #include <map>
 
 #include "launcher/controller/main.h"
-#include "launcher/controller/restart_pause.h"
-#include "launcher/controller/store/own_home.h"
+#include "launcher/controller/store/home.h"
 #include "launcher/controller/store/store.h"
+#include "launcher/controller/supervisor.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"
@@ -39,8 +39,10 @@ class Variables {
 
  private:
   static void set(const std::string& name, const std::optional<std::string>& value) {
-    if (value) ::setenv(name.c_str(), value->c_str(), 1);
-    else ::unsetenv(name.c_str());
+    if (value)
+      ::setenv(name.c_str(), value->c_str(), 1);
+    else
+      ::unsetenv(name.c_str());
   }
   std::map<std::string, std::optional<std::string>> before_;
 };

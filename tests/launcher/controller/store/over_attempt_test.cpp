@@ -1,4 +1,4 @@
-#include "launcher/controller/store/journal.h"
+#include "launcher/controller/store/job_leavings.h"
 
 #include "launcher/controller/store/store.h"
 #include "scheduler/state/lookup.h"
@@ -74,6 +74,7 @@ TEST_CASE("of a live job the attempts before the running one are over") {
     job.phase = Active{attempt};
     CHECK(known.is_over(1));
     CHECK_FALSE(known.is_over(2));
+    CHECK_FALSE(known.is_over(3));
     std::get<Active>(job.phase).attempt.nodes[0].departure.emplace().is_released = true;
     CHECK(known.is_over(2));
   }

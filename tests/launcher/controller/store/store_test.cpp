@@ -45,6 +45,11 @@ std::unique_ptr<Store> open_store(const Scratch& scratch, Store::Mode mode) {
   return std::move(*store);
 }
 
+struct OpenStore {
+  Scratch scratch;
+  std::unique_ptr<Store> store = open_store(scratch, Store::Mode::read_write);
+};
+
 TEST_CASE("a home that is no directory is an error, an absent one is an empty store") {
   Scratch scratch;
   std::ofstream(scratch.path() / "file") << "text";
@@ -75,9 +80,7 @@ TEST_CASE("records and rows are there after the store is opened again") {
   CHECK_FALSE((*row)->ended_at);
 }
 
-TEST_CASE("only jobs that have not ended are replayed") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "only jobs that have not ended are replayed") {
   JobRow ended = a_row("old", 1);
   ended.ended_at = from_ms(5);
   REQUIRE(store->append({submitted("old")}, {ended}));
@@ -93,9 +96,8 @@ TEST_CASE("only jobs that have not ended are replayed") {
   CHECK(last.node.value == "h02");
 }
 
-TEST_CASE("without live jobs only the newest record of each kind about a node is replayed") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "without live jobs only the newest record of each kind about a node is replayed") {
   REQUIRE(store->append({link_up("h01", "a1"), link_up("h01", "a2"), link_up("h02", "b1")}, {}));
   const auto records = store->load_live();
   REQUIRE(records);
@@ -103,9 +105,9 @@ TEST_CASE("without live jobs only the newest record of each kind about a node is
   CHECK(std::get<LinkUp>(std::get<Observation>(records->front().what)).agent_id == "a2");
 }
 
-TEST_CASE("the agent that started a job's ranks is replayed, however often others answered since") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(
+    OpenStore,
+    "the agent that started a job's ranks is replayed, however often others answered since") {
   REQUIRE(store->append({link_up("h01", "a0"), link_up("h01", "a1")}, {}));
   REQUIRE(store->append({submitted("live"), link_up("h01", "a1")}, {a_row("live", 2)}));
   REQUIRE(store->append({link_up("h01", "a2"), link_up("h01", "a2")}, {}));
@@ -118,9 +120,9 @@ TEST_CASE("the agent that started a job's ranks is replayed, however often other
   CHECK(agents == "a1 a1 a2 a2 ");
 }
 
-TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does who cleared them") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(
+    OpenStore,
+    "what is remembered of nodes and targets outlives jobs, and so does who cleared them") {
   const auto suspected = [](const char* node) {
     const std::vector<NodeEvidence> evidence{{{"a"}, from_ms(1), "was lost"}};
     return Record{from_ms(1), Decision{NodeSuspected{{node}, evidence}}};
@@ -151,9 +153,7 @@ TEST_CASE("what is remembered of nodes and targets outlives jobs, and so does wh
 }
 
 // The core gives nodes that share a fault time to report it, from when each did first.
-TEST_CASE("since when faults are told is the same after a restart") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "since when faults are told is the same after a restart") {
   const auto seen = [](std::int64_t ms, const char* node, std::vector<std::string> ids) {
     NodeFaultsSeen record{{node}, {}, true};
     for (const std::string& id : ids) record.faults.emplace_back().id = id;
@@ -191,9 +191,7 @@ TEST_CASE("since when faults are told is the same after a restart") {
 }
 
 // What boards called for, also in warnings that no later record of the node tells of any more.
-TEST_CASE("remedies are remembered over a restart as if there had been none") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "remedies are remembered over a restart as if there had been none") {
   const auto warning = [](const char* board, std::int64_t ms) {
     NodeFault fault;
     fault.id = board;
@@ -243,9 +241,7 @@ TEST_CASE("remedies are remembered over a restart as if there had been none") {
   CHECK(text(after) == text(before));
 }
 
-TEST_CASE("an ended job that still holds nodes is replayed") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "an ended job that still holds nodes is replayed") {
   JobRow ended = a_row("stuck", 1);
   ended.ended_at = from_ms(5);
   ended.unclean = true;
@@ -256,9 +252,8 @@ TEST_CASE("an ended job that still holds nodes is replayed") {
   CHECK(store->load_live()->empty());
 }
 
-TEST_CASE("tags and the archive mark are people's: a row that is written again keeps them") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "tags and the archive mark are people's: a row that is written again keeps them") {
   JobRow ended = a_row("old", 1);
   ended.ended_at = from_ms(5);
   REQUIRE(store->append({}, {ended}));
@@ -271,36 +266,14 @@ TEST_CASE("tags and the archive mark are people's: a row that is written again k
   CHECK((*row)->tags == R"({"team":"speech"})");
   CHECK((*row)->archived);
   CHECK((*row)->reason == "again");
+  CHECK_FALSE(people->set_tags({"unknown"}, "{}"));
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  REQUIRE(people->set_tags({"live"}, R"({"team":"speech"})"));
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  CHECK((*store->job({"live"}))->tags == R"({"team":"speech"})");
 }
 
-TEST_CASE("jobs are filtered and come newest first") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
-  JobRow other = a_row("c", 30);
-  other.compute = "local";
-  other.nodes = "h011";
-  other.tags = "{}";
-  REQUIRE(store->append({}, {a_row("a", 10), a_row("b", 20), other}));
-  JobFilter filter;
-  auto rows = store->jobs(filter);
-  REQUIRE(rows);
-  REQUIRE(rows->size() == 3);
-  CHECK(rows->front().name == "c");
-  filter.compute = "LAB";
-  CHECK(store->jobs(filter)->size() == 2);
-  filter = {};
-  filter.node = "h01";
-  CHECK(store->jobs(filter)->size() == 2);
-  filter = {};
-  filter.tag = "team=vision";
-  CHECK(store->jobs(filter)->size() == 2);
-  filter.limit = 1;
-  CHECK(store->jobs(filter)->size() == 1);
-}
-
-TEST_CASE("of all that jobs are requested by, each leaves out the others") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "of all that jobs are requested by, each leaves out the others") {
   JobRow odd = a_row("odd", 20);
   odd.state = "Completed";
   odd.experiment = "sweep";
@@ -341,15 +314,14 @@ TEST_CASE("of all that jobs are requested by, each leaves out the others") {
   both.state = "Running";
   CHECK(names(both) == "b a ");
 
+  CHECK_FALSE(store->set_archived({"a"}, true));  // it has not ended
   REQUIRE(store->set_archived({"odd"}, true));
   CHECK(names({}) == "b a ");
   CHECK(names(with(&JobFilter::archived, true)) == "odd ");
   CHECK(names(with(&JobFilter::include_archived, true)) == "odd b a ");
 }
 
-TEST_CASE("a prefix finds its jobs without wildcards") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore, "a prefix finds its jobs without wildcards") {
   REQUIRE(store->append({}, {a_row("a_b", 1), a_row("axb", 2)}));
   CHECK(store->names_starting_with("a_", 5)->size() == 1);
   CHECK(store->names_starting_with("a", 5)->size() == 2);
@@ -361,27 +333,6 @@ TEST_CASE("a file that is no database is named in the error") {
   const auto store = Store::open(scratch.path(), Store::Mode::read_write);
   REQUIRE_FALSE(store);
   CHECK_THAT(store.error().message, ContainsSubstring("muster.db"));
-}
-
-TEST_CASE("a job that has not ended gets other tags too") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
-  REQUIRE(store->append({}, {a_row("live", 2)}));
-  REQUIRE(store->set_tags({"live"}, R"({"team":"speech"})"));
-  REQUIRE(store->append({}, {a_row("live", 2)}));
-  CHECK((*store->job({"live"}))->tags == R"({"team":"speech"})");
-  CHECK_FALSE(store->set_tags({"unknown"}, "{}"));
-}
-
-TEST_CASE("only ended jobs are archived") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
-  JobRow ended = a_row("old", 1);
-  ended.ended_at = from_ms(5);
-  REQUIRE(store->append({}, {ended, a_row("live", 2)}));
-  CHECK(store->set_archived({"old"}, true));
-  CHECK_FALSE(store->set_archived({"live"}, true));
-  CHECK(store->jobs({})->size() == 1);
 }
 
 // Counts how often SQLite has the disk keep what was written to the WAL.
@@ -431,9 +382,8 @@ TEST_CASE("what was appended is on the disk before anything is done about it") {
   }
 }
 
-TEST_CASE("of a batch that cannot be stored whole nothing is stored, and the next one is") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "of a batch that cannot be stored whole nothing is stored, and the next one is") {
   sqlite3* other = nullptr;
   REQUIRE(sqlite3_open((scratch.path() / "muster.db").c_str(), &other) == SQLITE_OK);
   for (const char* table : {"record", "job"}) {
@@ -463,9 +413,8 @@ JobRow an_ended_row(const std::string& name, std::int64_t ended_ms) {
   return row;
 }
 
-TEST_CASE("the records of a job that ended long ago give way to a summary, all or none") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "the records of a job that ended long ago give way to a summary, all or none") {
   JobRow unclean = an_ended_row("unclean", 10);
   unclean.unclean = true;
   REQUIRE(store->append(
@@ -488,9 +437,8 @@ TEST_CASE("the records of a job that ended long ago give way to a summary, all o
   CHECK(store->ended_before(from_ms(100))->empty());
 }
 
-TEST_CASE("a job whose records were removed since somebody looked is not resumed") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "a job whose records were removed since somebody looked is not resumed") {
   REQUIRE(store->append({submitted("old"), submitted("other")},
                         {an_ended_row("old", 10), an_ended_row("other", 10)}));
   REQUIRE(*store->reduce({"old"}, from_ms(100), "{}"));
@@ -507,9 +455,8 @@ TEST_CASE("a job whose records were removed since somebody looked is not resumed
   CHECK(resume("other"));
 }
 
-TEST_CASE("what is done to an ended job is not done to one that was resumed meanwhile") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "what is done to an ended job is not done to one that was resumed meanwhile") {
   REQUIRE(
       store->append({}, {an_ended_row("old", 10), an_ended_row("new", 1000), a_row("live", 5)}));
   int acted = 0;
@@ -522,9 +469,9 @@ TEST_CASE("what is done to an ended job is not done to one that was resumed mean
   CHECK(store->append({submitted("next")}, {a_row("next", 1)}));
 }
 
-TEST_CASE("of how nodes were reached long ago the newest is kept, and all since a live job came") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(
+    OpenStore,
+    "of how nodes were reached long ago the newest is kept, and all since a live job came") {
   REQUIRE(store->append({link_up("h01", "one"), link_up("h01", "two"), link_up("h02", "one")}, {}));
   CHECK(store->forget_links(from_ms(100)));
   const auto known = store->load_live();
@@ -536,9 +483,8 @@ TEST_CASE("of how nodes were reached long ago the newest is kept, and all since 
   CHECK(store->load_live()->size() == 5);
 }
 
-TEST_CASE("how nodes were reached stays as long as a job of that time may be resumed") {
-  Scratch scratch;
-  auto store = open_store(scratch, Store::Mode::read_write);
+TEST_CASE_METHOD(OpenStore,
+                 "how nodes were reached stays as long as a job of that time may be resumed") {
   REQUIRE(store->append({submitted("late")}, {an_ended_row("late", 1000)}));
   REQUIRE(store->append({link_up("h01", "one"), link_up("h01", "two")}, {}));
   CHECK(store->forget_links(from_ms(100)));

@@ -60,17 +60,31 @@ void write_version(int version, const Scratch& scratch) {
   Database(scratch).run(sql.str());
 }
 
-void write_version_1(const Scratch& scratch) {
-  write_version(1, scratch);
+// The file becomes a current one, and none of its records is lost or changed.
+std::unique_ptr<Store> migrate(const Scratch& scratch) {
+  const std::string before = Database(scratch).text(all_records);
+  auto store = Store::open(scratch.path(), Store::Mode::read_write);
+  REQUIRE(store);
+  CHECK(Database(scratch).text("PRAGMA user_version") == std::to_string(store_version) + "\n");
+  CHECK(Database(scratch).text(all_records) == before);
+  return std::move(*store);
 }
 
-std::string current_version() {
-  return std::to_string(store_version) + "\n";
+State state_from(const std::vector<Record>& records) {
+  State state;
+  for (const Record& record : records) apply(state, record);
+  return state;
+}
+
+State live_state(const Store& store) {
+  const auto records = store.load_live();
+  REQUIRE(records);
+  return state_from(*records);
 }
 
 TEST_CASE("readers read a store of version 1 as it is") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   auto store = Store::open(scratch.path(), Store::Mode::read_only);
   REQUIRE(store);
   const auto rows = (*store)->jobs({});
@@ -83,30 +97,16 @@ TEST_CASE("readers read a store of version 1 as it is") {
   CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
 }
 
-TEST_CASE("a store of version 1 becomes a current one and no record is lost or changed") {
+TEST_CASE("a store of version 1 becomes a current one and its job goes on") {
   Scratch scratch;
-  write_version_1(scratch);
-  const std::string before = Database(scratch).text(all_records);
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
-  CHECK(Database(scratch).text(all_records) == before);
-  const auto row = (*store)->job({"finished"});
+  write_version(1, scratch);
+  const auto store = migrate(scratch);
+  const auto row = store->job({"finished"});
   REQUIRE(row);
   CHECK((*row)->tags == R"({"team":"vision"})");
   CHECK_FALSE((*row)->unclean);
   CHECK((*row)->nodes_min == 0);
-}
-
-TEST_CASE("the job that ran when muster was replaced goes on in the State made from version 1") {
-  Scratch scratch;
-  write_version_1(scratch);
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  const auto records = (*store)->load_live();
-  REQUIRE(records);
-  State state;
-  for (const Record& record : *records) apply(state, record);
+  const State state = live_state(*store);
   REQUIRE(state.jobs.size() == 1);
   const Attempt* attempt = active_attempt(state.jobs.at({"running"}));
   REQUIRE(attempt != nullptr);
@@ -120,19 +120,18 @@ TEST_CASE("the job that ran when muster was replaced goes on in the State made f
 
 TEST_CASE("an ended job of version 1 whose processes did not die is unclean after the migration") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   Database(scratch).run(
       "INSERT INTO record(at_ms, job, node, kind, payload) VALUES(1, 'failed', 'local', "
       "'node_clean', '{\"job\":\"failed\",\"attempt\":1,\"unkillable\":[\"7 dd\"]}')");
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK((*(*store)->job({"failed"}))->unclean);
-  CHECK_FALSE((*(*store)->job({"finished"}))->unclean);
+  const auto store = migrate(scratch);
+  CHECK((*store->job({"failed"}))->unclean);
+  CHECK_FALSE((*store->job({"finished"}))->unclean);
 }
 
 TEST_CASE("a migration that fails leaves the file as it was") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   Database(scratch).run("DROP INDEX job_live");  // the migration wants to drop it, after its column
   CHECK_FALSE(Store::open(scratch.path(), Store::Mode::read_write));
   CHECK(Database(scratch).text("PRAGMA user_version") == "1\n");
@@ -162,15 +161,8 @@ TEST_CASE("a store of version 2 is read as it is, and its rules as they were mea
 TEST_CASE("a store of version 2 becomes a current one and its job goes on") {
   Scratch scratch;
   write_version(2, scratch);
-  const std::string before = Database(scratch).text(all_records);
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
-  CHECK(Database(scratch).text(all_records) == before);
-  const auto records = (*store)->load_live();
-  REQUIRE(records);
-  State state;
-  for (const Record& record : *records) apply(state, record);
+  const auto store = migrate(scratch);
+  const State state = live_state(*store);
   CHECK(state.jobs.at({"running"}).spec.muster.rules.size() == 1);
   CHECK(active_attempt(state.jobs.at({"running"})));
 }
@@ -178,15 +170,8 @@ TEST_CASE("a store of version 2 becomes a current one and its job goes on") {
 TEST_CASE("a store of version 6 becomes a current one and its fixed job goes on as one") {
   Scratch scratch;
   write_version(6, scratch);
-  const std::string before = Database(scratch).text(all_records);
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
-  CHECK(Database(scratch).text(all_records) == before);
-  const auto records = (*store)->load_live();
-  REQUIRE(records);
-  State state;
-  for (const Record& record : *records) apply(state, record);
+  const auto store = migrate(scratch);
+  const State state = live_state(*store);
   const Job& job = state.jobs.at({"running"});
   CHECK_FALSE(is_elastic(job.spec));
   const Attempt* attempt = active_attempt(job);
@@ -211,13 +196,8 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:ib.phys:p 6a","fault":
   {"id":"6a","check":"ib.phys","device":"p","class":"node","remedy":"drain","since":7}}'),
  (8, '', '', 'breaker_opened', '{"target":"ib.phys","reason":"why","is_check":true}'))sql");
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
-  const auto records = (*store)->load_live();
-  REQUIRE(records);
-  State state;
-  for (const Record& record : *records) apply(state, record);
+  const auto store = migrate(scratch);
+  const State state = live_state(*store);
   CHECK(state.nodes.at({"h02"}).fault_drain);
   CHECK(state.nodes.at({"h01"}).faults.empty());
   CHECK(state.breakers.at("ib.phys").open_since);
@@ -234,9 +214,7 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
  (7, '', 'h02', 'node_faulted', '{"node":"h02","reason":"muster:node:gpu.xid:gpu3 6a","fault":
   {"id":"6a","check":"gpu.xid","device":"gpu3","serial":"165","class":"node","code":"95",
   "remedy":"reset","since":7,"what":"XID 95"}}'))sql");
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
+  const auto store = migrate(scratch);
   RemedyBegun begun;
   begun.node = {"h02"};
   begun.id = "6a.8";
@@ -244,15 +222,8 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
   begun.fault.since = from_ms(7);
   begun.argv = {"smi", "-i", "3"};
   begun.before = {{from_ms(1), "5b", RemedyStep::reboot, "its command exited with code 1"}};
-  REQUIRE((*store)->append({{from_ms(8), Decision{begun}}}, {}));
-  const auto state_now = [&] {
-    State state;
-    const auto records = (*store)->load_live();
-    REQUIRE(records);
-    for (const Record& record : *records) apply(state, record);
-    return state;
-  };
-  State state = state_now();
+  REQUIRE(store->append({{from_ms(8), Decision{begun}}}, {}));
+  State state = live_state(*store);
   REQUIRE(state.nodes.at({"h02"}).remedy);
   CHECK(state.nodes.at({"h02"}).remedy->what.argv == begun.argv);
   CHECK(state.nodes.at({"h02"}).remedies.size() == 2);
@@ -261,11 +232,11 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
   over.node = begun.node;
   over.id = begun.id;
   over.failure = "it is in use";
-  REQUIRE((*store)->append(
+  REQUIRE(store->append(
       {{from_ms(9), Observation{RemedyEnded{begun.node, begun.id, {3, 0}, "", {"in use"}}}},
        {from_ms(10), Decision{over}}},
       {}));
-  state = state_now();
+  state = live_state(*store);
   CHECK_FALSE(state.nodes.at({"h02"}).remedy);
   CHECK(state.nodes.at({"h02"}).remedies.back().failure == "it is in use");
 }
@@ -281,28 +252,19 @@ INSERT INTO record(at_ms, job, node, kind, payload) VALUES
   "since":7}}'),
  (8, '', '', 'breaker_opened', '{"target":"ib.phys","reason":"why","is_check":true,
   "window":600000}'))sql");
-  auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  CHECK(Database(scratch).text("PRAGMA user_version") == current_version());
-  const auto state_now = [&] {
-    State state;
-    const auto records = (*store)->load_live();
-    REQUIRE(records);
-    for (const Record& record : *records) apply(state, record);
-    return state;
-  };
-  CHECK(checks_withheld(state_now(), "lab") == std::vector<std::string>{"ib.phys"});
-  CHECK(state_now().remedies.empty());
+  const auto store = migrate(scratch);
+  CHECK(checks_withheld(live_state(*store), "lab") == std::vector<std::string>{"ib.phys"});
+  CHECK(live_state(*store).remedies.empty());
   const Decision opened{BreakerOpened{"gpu.xid@lab", "why", true, Seconds{600}, {{"h02"}}}};
-  REQUIRE((*store)->append({{from_ms(9), opened}}, {}));
-  REQUIRE((*store)->append({{from_ms(10), Observation{BreakerReset{"ib.phys"}}}}, {}));
-  CHECK(checks_withheld(state_now(), "lab") == std::vector<std::string>{"gpu.xid"});
-  CHECK(checks_withheld(state_now(), "farm").empty());
+  REQUIRE(store->append({{from_ms(9), opened}}, {}));
+  REQUIRE(store->append({{from_ms(10), Observation{BreakerReset{"ib.phys"}}}}, {}));
+  CHECK(checks_withheld(live_state(*store), "lab") == std::vector<std::string>{"gpu.xid"});
+  CHECK(checks_withheld(live_state(*store), "farm").empty());
 }
 
 TEST_CASE("people's notes wait until a controller has migrated the file") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   const auto store = Store::open(scratch.path(), Store::Mode::annotate);
   REQUIRE_FALSE(store);
   CHECK_THAT(store.error().message, ContainsSubstring("older muster"));
@@ -310,7 +272,7 @@ TEST_CASE("people's notes wait until a controller has migrated the file") {
 
 TEST_CASE("a store of a newer muster is refused by readers and writers, and not touched") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   Database(scratch).run("PRAGMA user_version=99");
   for (const auto mode : {Store::Mode::read_only, Store::Mode::read_write, Store::Mode::annotate}) {
     const auto store = Store::open(scratch.path(), mode);
@@ -324,7 +286,7 @@ TEST_CASE("a store of a newer muster is refused by readers and writers, and not 
 
 TEST_CASE("a record of a newer muster in the journal is refused, not left out") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   Database(scratch).run(
       "INSERT INTO record(at_ms, job, node, kind, payload) "
       "VALUES(1, 'running', '', 'moon_phase', '{}')");
@@ -379,27 +341,21 @@ TEST_CASE("a store that a killed controller was about to make is made by the nex
 
 TEST_CASE("a store from before summaries is read as it is, and migrated keeps all its records") {
   Scratch scratch;
-  write_version_1(scratch);
+  write_version(1, scratch);
   REQUIRE(Store::open(scratch.path(), Store::Mode::read_write));
-  Database before(scratch);
-  before.run(without_later + "PRAGMA user_version=13");
-  const std::string records = before.text(all_records);
+  Database(scratch).run(without_later + "PRAGMA user_version=13");
   const auto reader = Store::open(scratch.path(), Store::Mode::read_only);
   REQUIRE(reader);
   CHECK_FALSE(*(*reader)->summary_of({"finished"}));
   CHECK((*reader)->ended_before(from_ms(4'000'000'000'000))->empty());
 
-  const auto store = Store::open(scratch.path(), Store::Mode::read_write);
-  REQUIRE(store);
-  Database after(scratch);
-  CHECK(after.text("PRAGMA user_version") == current_version());
-  CHECK(after.text(all_records) == records);
-  const auto ended = (*store)->ended_before(from_ms(4'000'000'000'000));
+  const auto store = migrate(scratch);
+  const auto ended = store->ended_before(from_ms(4'000'000'000'000));
   REQUIRE(ended);
   REQUIRE_FALSE(ended->empty());
   const JobId oldest{ended->front().name};
-  CHECK(*(*store)->reduce(oldest, from_ms(4'000'000'000'000), "{}"));
-  CHECK((*store)->records_of(oldest)->empty());
+  CHECK(*store->reduce(oldest, from_ms(4'000'000'000'000), "{}"));
+  CHECK(store->records_of(oldest)->empty());
 }
 
 std::vector<Record> a_life_of_nodes() {
@@ -474,8 +430,7 @@ std::vector<Record> a_life_of_nodes() {
 
 // Of nodes and breakers.
 std::string state_of(const std::vector<Record>& records) {
-  State state;
-  for (const Record& record : records) apply(state, record);
+  State state = state_from(records);
   state.next_order = 0;  // which counts ended jobs, too
   return describe(state);
 }

@@ -3,7 +3,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
-#include "launcher/transport/link/process_link.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 
