@@ -20,17 +20,17 @@ struct Vector {
 // Sums that tend to 1, so that they stay normal numbers; returns one, for the loop to matter.
 template <int bytes>
 [[gnu::always_inline]] inline float multiply_and_add(float factor, float summand) {
-  using Lanes = typename Vector<bytes>::Lanes;
-  const Lanes a = Lanes{} + factor;
-  const Lanes b = Lanes{} + summand;
-  Lanes sums[chains];
+  using Wide = typename Vector<bytes>::Lanes;
+  const Wide a = Wide{} + factor;
+  const Wide b = Wide{} + summand;
+  Wide sums[chains];
 #pragma GCC unroll 10
-  for (int i = 0; i < chains; ++i) sums[i] = Lanes{} + static_cast<float>(i);
+  for (int i = 0; i < chains; ++i) sums[i] = Wide{} + static_cast<float>(i);
   for (int round = 0; round < rounds; ++round) {
 #pragma GCC unroll 10
     for (int i = 0; i < chains; ++i) sums[i] = sums[i] * a + b;
   }
-  Lanes all{};
+  Wide all{};
 #pragma GCC unroll 10
   for (int i = 0; i < chains; ++i) all += sums[i];
   return all[0];

@@ -17,7 +17,7 @@ struct KindText {
 };
 
 // In the order of SpanKind; the last one is of what is none.
-constexpr KindText kinds[] = {
+constexpr KindText span_texts[] = {
     {"ProfilerStep", "user_annotation", "step"},
     {"data wait", "data", nullptr},
     {"forward", "cpu_op", nullptr},
@@ -34,7 +34,7 @@ constexpr KindText kinds[] = {
     {"checkpoint", "checkpoint", nullptr},
     {"?", "?", nullptr},
 };
-static_assert(std::size(kinds) == static_cast<std::size_t>(SpanKind::checkpoint) + 2);
+static_assert(std::size(span_texts) == static_cast<std::size_t>(SpanKind::checkpoint) + 2);
 
 std::string microseconds(std::int64_t ns) {
   return printed("%lld.%03lld", static_cast<long long>(ns / 1000),
@@ -49,7 +49,7 @@ std::string name_event(const char* what, std::size_t rank, const nlohmann::json&
 
 std::string span_event(const TraceEntry& entry, std::size_t rank, std::int64_t begin_ns) {
   const auto kind = static_cast<std::size_t>(entry.kind);
-  const KindText& text = kinds[std::min(kind, std::size(kinds) - 1)];
+  const KindText& text = span_texts[std::min(kind, std::size(span_texts) - 1)];
   const std::string number = std::to_string(entry.number);
   std::string event = "{\"ph\":\"X\",\"pid\":" + std::to_string(rank) + ",\"tid\":0,\"cat\":\"" +
                       text.category + "\",\"name\":\"" + text.name;
