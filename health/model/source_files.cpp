@@ -58,8 +58,8 @@ std::optional<std::int64_t> decimal_or_hex(std::string_view text) {
 std::optional<std::chrono::seconds> uptime_of(const SourceFiles& files) {
   const auto text = files.text("/proc/uptime");
   if (!text) return std::nullopt;
-  const auto seconds = whole_number<std::int64_t>(text->substr(0, text->find_first_of(". ")));
-  return seconds && *seconds >= 0 ? std::optional(std::chrono::seconds(*seconds)) : std::nullopt;
+  const auto whole = whole_number<std::int64_t>(text->substr(0, text->find_first_of(". ")));
+  return whole && *whole >= 0 ? std::optional(std::chrono::seconds(*whole)) : std::nullopt;
 }
 
 std::string boot_id_of(const SourceFiles& files) {

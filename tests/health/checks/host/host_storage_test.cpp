@@ -1,4 +1,5 @@
 #include <random>
+#include <tuple>
 
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
