@@ -82,11 +82,11 @@ Table nodes_table(const LaunchProfile& profile) {
   nodes.resize(std::min(nodes.size(), nodes_shown));
   Table table({"SLOWEST NODES", "TOOK", "PHASES"});
   for (const NodeLaunch* node : nodes) {
-    std::string phases = node->kept_connection ? "kept its connection" : "";
+    std::string told = node->kept_connection ? "kept its connection" : "";
     for (const LaunchPhase& phase : node->phases) {
-      phases += (phases.empty() ? "" : ", ") + phase.name + " " + ms_text(phase.took_us);
+      told += (told.empty() ? "" : ", ") + phase.name + " " + ms_text(phase.took_us);
     }
-    table.add({node->node.value, ms_text(node->took_us()), phases});
+    table.add({node->node.value, ms_text(node->took_us()), told});
   }
   return table;
 }

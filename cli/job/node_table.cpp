@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 // A look at nodes must not hang because the controller does.
-constexpr Milliseconds patience{2000};
+constexpr Milliseconds answer_patience{2000};
 // The controller's word in `remedy`.
 constexpr std::string_view rebooting = "is rebooting";
 
@@ -124,7 +124,7 @@ Document evidence_document(const NodeEvidence& piece) {
   return {{"job", piece.job.value}, {"at", utc_text(piece.at)}, {"what", piece.what}};
 }
 
-Document node_document(const NodeLine& node) {
+Document node_line_document(const NodeLine& node) {
   Document one;
   one["name"] = node.node;
   one["link"] = node.link;
@@ -174,7 +174,7 @@ void sort_by_name(std::vector<NodeLine>& nodes) {
 std::optional<std::vector<NodeLine>> ask_running_for_nodes(const Home& home) {
   auto client = ControllerClient::connect(home);
   if (!client || !*client) return std::nullopt;
-  auto answer = ask(**client, AskNodes{}, patience);
+  auto answer = ask(**client, AskNodes{}, answer_patience);
   auto* nodes = answer ? std::get_if<NodesAnswer>(&*answer) : nullptr;
   return nodes ? std::optional(std::move(nodes->nodes)) : std::nullopt;
 }
@@ -204,7 +204,7 @@ Table table_of_nodes(const std::vector<NodeLine>& nodes) {
 }
 
 Document nodes_document(const std::vector<NodeLine>& nodes) {
-  return list_of(nodes, node_document);
+  return list_of(nodes, node_line_document);
 }
 
 }  // namespace muster

@@ -100,7 +100,7 @@ void forget_directory(const fs::path& directory) {
   fs::remove_all(directory, ignored);
 }
 
-Submitted refused(const std::string& sentence, int exit_code, const CommonOptions& common) {
+Submitted not_submitted(const std::string& sentence, int exit_code, const CommonOptions& common) {
   return Submitted{std::nullopt, {}, complain(sentence, exit_code, common)};
 }
 
@@ -150,21 +150,21 @@ constexpr std::string_view name_letters = "bcdfghjkmnpqrstvwxz23456789";
 
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   const auto job = check_job(request.check, common);
-  if (!job) return refused(job.error().message, invalid_file, common);
+  if (!job) return not_submitted(job.error().message, invalid_file, common);
   if (!tell_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
-    return refused("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
-                   invalid_file, common);
+    return not_submitted("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
+                         invalid_file, common);
   }
   if (auto ready = prepare_home(home); !ready) {
-    return refused(ready.error().message, internal_error, common);
+    return not_submitted(ready.error().message, internal_error, common);
   }
   const fs::path directory = home.job(JobId{spec.name});
   const auto claimed = claim_directory(home, JobId{spec.name});
   if (!claimed) {
     const bool taken = fs::exists(directory);
-    return refused(claimed.error().message, taken ? invalid_file : internal_error, common);
+    return not_submitted(claimed.error().message, taken ? invalid_file : internal_error, common);
   }
   Submitted submitted{std::nullopt, {}, internal_error};
   if (auto filled = fill_directory(home, spec, *job, common); !filled) {

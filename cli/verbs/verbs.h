@@ -57,9 +57,9 @@ int show_job(const std::string& typed, const CommonOptions& common);
 using FindHere = std::function<std::string(const std::string& program)>;
 std::string find_here(const std::string& program);
 
-// "/venv/bin/python is not there on h01; it is here: put it on a shared folder or into `code`": of a
-// rank of the newest attempt that ended with 127 or 126, by what it said last. Of a relative path in
-// a job without `code`: how it gets there. Empty: nothing of the kind.
+// "/venv/bin/python is not there on h01; it is here: put it on a shared folder or into `code`": of
+// a rank of the newest attempt that ended with 127 or 126, by what it said last. Of a relative path
+// in a job without `code`: how it gets there. Empty: nothing of the kind.
 std::string missing_program_text(const std::vector<Record>& records, const FindHere& find);
 
 struct LogsOptions {

@@ -22,48 +22,20 @@ namespace fs = std::filesystem;
 // A person reads them; a folder of a million sockets has as many.
 constexpr std::size_t problems_limit = 20;
 
-// The first sentences of many, and then how many more there were.
-class Sentences {
- public:
-  explicit Sentences(std::vector<std::string>& list) : list_(list) {}
-  void add(std::string sentence) {
-    if (list_.size() < problems_limit)
-      list_.push_back(std::move(sentence));
-    else
-      ++further_;
-  }
-  void finish() {
-    if (further_ != 0) list_.push_back("and " + std::to_string(further_) + " more such problems");
-  }
+}  // namespace
 
- private:
-  std::vector<std::string>& list_;
-  std::size_t further_ = 0;
-};
+void CollectReader::Sentences::add(std::string sentence) {
+  if (list.size() < problems_limit)
+    list.push_back(std::move(sentence));
+  else
+    ++further;
+}
 
-class Listing {
- public:
-  Listing(const Fd& root, const fs::path& name, std::vector<TreeEntry>& entries,
-          Sentences& problems, Sentences& left_out)
-      : root_(root), name_(name), entries_(entries), problems_(problems), left_out_(left_out) {}
+void CollectReader::Sentences::finish() {
+  if (further != 0) list.push_back("and " + std::to_string(further) + " more such problems");
+}
 
-  void directory(const std::string& path);
-
- private:
-  void entry(const Fd& parent, const std::string& path, const std::string& last);
-  void link(const Fd& parent, const std::string& path, const std::string& last);
-  void failed(const std::string& path) {
-    problems_.add(stage_error("send", name_ / path, errno).message);
-  }
-
-  const Fd& root_;
-  const fs::path& name_;
-  std::vector<TreeEntry>& entries_;
-  Sentences& problems_;
-  Sentences& left_out_;
-};
-
-void Listing::directory(const std::string& path) {
+void CollectReader::list_directory(const std::string& path) {
   // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
   if (path.size() >= PATH_MAX) {
     return problems_.add("a directory of '" + (name_ / path.substr(0, 80)).string() +
@@ -72,14 +44,16 @@ void Listing::directory(const std::string& path) {
   }
   std::vector<std::string> names;
   Fd opened = open_directory_beneath(root_, path, false);
-  if (!opened) return failed(path);
+  if (!opened) return problems_.add(stage_error("send", name_ / path, errno).message);
   struct stat facts {};
-  if (::fstat(opened.get(), &facts) != 0) return failed(path);
+  if (::fstat(opened.get(), &facts) != 0) {
+    return problems_.add(stage_error("send", name_ / path, errno).message);
+  }
   entries_.push_back(
       {TreeEntry::Kind::directory, path, static_cast<int>(facts.st_mode) & 0777, 0, {}, {}});
   {
     const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(::dup(opened.get())), ::closedir);
-    if (!list) return failed(path);
+    if (!list) return problems_.add(stage_error("send", name_ / path, errno).message);
     names = names_in(list.get());
   }
   std::vector<std::string> below;
@@ -89,20 +63,20 @@ void Listing::directory(const std::string& path) {
         S_ISDIR(inner.st_mode)) {
       below.push_back(path + "/" + name);
     } else {
-      entry(opened, path + "/" + name, name);
+      list_entry(opened, path + "/" + name, name);
     }
   }
   opened.reset();  // a deep tree must not use up the descriptors
-  for (const std::string& inner : below) directory(inner);
+  for (const std::string& inner : below) list_directory(inner);
 }
 
-void Listing::entry(const Fd& parent, const std::string& path, const std::string& last) {
+void CollectReader::list_entry(const Fd& parent, const std::string& path, const std::string& last) {
   struct stat facts {};
   if (::fstatat(parent.get(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno != ENOENT) failed(path);
+    if (errno != ENOENT) problems_.add(stage_error("send", name_ / path, errno).message);
     return;
   }
-  if (S_ISLNK(facts.st_mode)) return link(parent, path, last);
+  if (S_ISLNK(facts.st_mode)) return list_link(parent, path, last);
   if (!S_ISREG(facts.st_mode)) {
     return left_out_.add("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
   }
@@ -110,10 +84,10 @@ void Listing::entry(const Fd& parent, const std::string& path, const std::string
       {TreeEntry::Kind::file, path, static_cast<int>(facts.st_mode) & 0777, facts.st_size, {}, {}});
 }
 
-void Listing::link(const Fd& parent, const std::string& path, const std::string& last) {
+void CollectReader::list_link(const Fd& parent, const std::string& path, const std::string& last) {
   std::array<char, PATH_MAX> target{};
   const ssize_t length = ::readlinkat(parent.get(), last.c_str(), target.data(), target.size());
-  if (length < 0) return failed(path);
+  if (length < 0) return problems_.add(stage_error("send", name_ / path, errno).message);
   entries_.push_back({TreeEntry::Kind::link,
                       path,
                       0777,
@@ -121,8 +95,6 @@ void Listing::link(const Fd& parent, const std::string& path, const std::string&
                       {},
                       std::string(target.data(), static_cast<std::size_t>(length))});
 }
-
-}  // namespace
 
 CollectReader::CollectReader(Fd root, fs::path name)
     : root_(std::move(root)), name_(std::move(name)) {}
@@ -132,16 +104,14 @@ Result<CollectReader> CollectReader::open(const fs::path& job_directory,
   Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return stage_error("read the directory", job_directory, errno);
   CollectReader reader(std::move(root), job_directory);
-  Sentences problems(reader.problems_), left_out(reader.left_out_);
-  Listing listing(reader.root_, reader.name_, reader.entries_, problems, left_out);
   for (const std::string& folder : folders) {
     struct stat facts {};
     if (::fstatat(reader.root_.get(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
-      listing.directory(folder);
+      reader.list_directory(folder);
     }
   }
-  problems.finish();
-  left_out.finish();
+  reader.problems_.finish();
+  reader.left_out_.finish();
   return reader;
 }
 
@@ -170,8 +140,8 @@ std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
   if (!file_) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
   CollectPiece piece{entry, offset_, {}, false};
   if (!file_ || !read_at(file_.get(), offset_, limit_bytes, piece.bytes)) {
-    if (problems_.size() <= problems_limit) {
-      problems_.push_back(stage_error("send", name_ / entry.path, errno).message);
+    if (problems_.list.size() <= problems_limit) {
+      problems_.list.push_back(stage_error("send", name_ / entry.path, errno).message);
     }
     return std::nullopt;
   }

@@ -34,20 +34,32 @@ class CollectReader {
   // The next piece of at most `limit_bytes`; nothing after the last one.
   std::optional<CollectPiece> next(std::size_t limit_bytes);
   // What could not be sent and why, one sentence each.
-  const std::vector<std::string>& problems() const { return problems_; }
+  const std::vector<std::string>& problems() const { return problems_.list; }
   // What is never sent, a sentence each: sockets, pipes, devices.
-  const std::vector<std::string>& left_out() const { return left_out_; }
+  const std::vector<std::string>& left_out() const { return left_out_.list; }
 
  private:
+  // The first of many, and then how many more there were.
+  struct Sentences {
+    std::vector<std::string> list{};
+    std::size_t further = 0;
+
+    void add(std::string sentence);
+    void finish();
+  };
+
   CollectReader(Fd root, std::filesystem::path name);
+  void list_directory(const std::string& path);
+  void list_entry(const Fd& parent, const std::string& path, const std::string& last);
+  void list_link(const Fd& parent, const std::string& path, const std::string& last);
   std::optional<CollectPiece> next_of_file(const TreeEntry& entry, std::size_t limit_bytes);
   void advance();
 
   Fd root_;
   std::filesystem::path name_;
   std::vector<TreeEntry> entries_;
-  std::vector<std::string> problems_;
-  std::vector<std::string> left_out_;
+  Sentences problems_;
+  Sentences left_out_;
   std::size_t current_ = 0;
   Fd file_;
   std::int64_t offset_ = 0;

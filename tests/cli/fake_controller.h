@@ -12,6 +12,7 @@
 #include <span>
 #include <thread>
 
+#include "cli/client/start.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/lock_file.h"
 #include "launcher/wire/message_codec.h"
@@ -72,5 +73,14 @@ class FakeController {
   int listener_ = -1;
   std::thread thread_;
 };
+
+// Says that it is of this build, and `answer` to anything else.
+inline FakeController::Answer of_this_build(FakeController::Answer answer) {
+  return [answer = std::move(answer)](const ToController& request) {
+    const bool is_version = std::holds_alternative<AskVersion>(request);
+    return is_version ? encode(FromController(VersionAnswer{own_build_id(), 7, 0}))
+                      : answer(request);
+  };
+}
 
 }  // namespace muster

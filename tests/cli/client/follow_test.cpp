@@ -19,13 +19,10 @@ struct Watched {
 
   Followed follow(int connections) {
     const Home home{folder.path()};
-    FakeController controller(home, connections, [this](const ToController& request) {
-      if (std::holds_alternative<AskVersion>(request)) {
-        return encode(FromController{VersionAnswer{own_build_id(), 1, 0}});
-      }
-      const auto at = static_cast<std::size_t>(asked++);
-      return at < answers.size() ? answers[at] : std::string();
-    });
+    FakeController controller(home, connections, of_this_build([this](const ToController&) {
+                                const auto at = static_cast<std::size_t>(asked++);
+                                return at < answers.size() ? answers[at] : std::string();
+                              }));
     FollowRequest request;
     request.job = JobId{"j"};
     CommonOptions quiet;

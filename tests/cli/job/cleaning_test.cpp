@@ -44,6 +44,7 @@ class StateDirectory {
 
   Home home() const { return {folder_.path()}; }
   const Store& store() const { return *store_; }
+  bool has_folder(const std::string& job) const { return fs::exists(home().job(JobId{job})); }
 
   // The hash of its code.
   std::string job(const std::string& name, std::optional<Milliseconds> ended_ago) {
@@ -184,7 +185,7 @@ TEST_CASE("logs and outputs go only where the settings say so, and checkpoints n
   CHECK_FALSE(has("late", "attempt-0"));
   CHECK(has("late", "trees.json"));
   CHECK(state.has_blob(code));
-  CHECK_FALSE(fs::exists(state.home().job(JobId{"over"})));
+  CHECK_FALSE(state.has_folder("over"));
   CHECK(has("saved", "ckpt/s1"));
   CHECK_FALSE(has("saved", "trees.json"));
   CHECK(*state.store().job({"over"}));
@@ -206,11 +207,11 @@ TEST_CASE("the folder of an interrupted submission goes after a day, if nobody h
   const timespec today[2] = {{to_ms(now) / 1000 - 60, 0}, {to_ms(now) / 1000 - 60, 0}};
   REQUIRE(::utimensat(AT_FDCWD, state.home().job(JobId{"today"}).c_str(), today, 0) == 0);
   CHECK(state.clean(true).size() == 1);
-  CHECK(fs::exists(state.home().job(JobId{"killed"})));
+  CHECK(state.has_folder("killed"));
   CHECK(state.clean().size() == 1);
-  CHECK_FALSE(fs::exists(state.home().job(JobId{"killed"})));
-  CHECK(fs::exists(state.home().job(JobId{"held"})));
-  CHECK(fs::exists(state.home().job(JobId{"today"})));
+  CHECK_FALSE(state.has_folder("killed"));
+  CHECK(state.has_folder("held"));
+  CHECK(state.has_folder("today"));
 }
 
 TEST_CASE("cleaning leaves what is no submission's, and follows no link") {

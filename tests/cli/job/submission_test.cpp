@@ -18,14 +18,11 @@ const std::string echo_job = "command: echo\nenvironment: azureml:host\ncompute:
 // Takes every job, or says `instead`.
 FakeController::Answer taking_jobs(std::vector<Submit>* taken = nullptr,
                                    const std::optional<FromController>& instead = {}) {
-  return [=](const ToController& request) {
-    if (std::holds_alternative<AskVersion>(request)) {
-      return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
-    }
+  return of_this_build([=](const ToController& request) {
     const auto& submit = std::get<Submit>(request);
     if (taken != nullptr) taken->push_back(submit);
     return encode(instead.value_or(Accepted{JobId{submit.spec.name}, "it waits"}));
-  };
+  });
 }
 
 bool has_directory(const CommandSite& site, const std::string& job) {

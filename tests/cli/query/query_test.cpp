@@ -8,7 +8,7 @@ using namespace muster;
 
 namespace {
 
-nlohmann::ordered_json a_result() {
+nlohmann::ordered_json queried() {
   return nlohmann::ordered_json::parse(R"({
     "name": "calm_kite", "exit_code": 3, "none": null, "odd key": 1,
     "nodes": ["n1", "n2", "n3"],
@@ -21,7 +21,7 @@ nlohmann::ordered_json a_result() {
 
 std::string result_of(const std::string& text) {
   const auto query = parse_query(text);
-  return query ? (*query)(a_result()).dump() : "error: " + query.error().message;
+  return query ? (*query)(queried()).dump() : "error: " + query.error().message;
 }
 
 struct QueryCase {

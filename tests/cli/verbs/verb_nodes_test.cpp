@@ -1,7 +1,6 @@
 // `nodes`, `drain` and `undrain`: what they ask a controller, and what they say of its answers.
 #include <nlohmann/json.hpp>
 
-#include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 #include "tests/cli/fake_controller.h"
@@ -21,14 +20,11 @@ NodeLine known_node(const std::string& name, const std::string& link) {
 // Says which build it is, what nodes there are, and `reply` to anything else.
 FakeController::Answer knowing(const NodesAnswer& nodes, const FromController& reply,
                                std::vector<ToController>* asked = nullptr) {
-  return [=](const ToController& request) {
-    if (std::holds_alternative<AskVersion>(request)) {
-      return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
-    }
+  return of_this_build([=](const ToController& request) {
     if (std::holds_alternative<AskNodes>(request)) return encode(FromController(nodes));
     if (asked != nullptr) asked->push_back(request);
     return encode(reply);
-  };
+  });
 }
 
 NodesAnswer three_nodes() {
@@ -94,12 +90,9 @@ TEST_CASE("a cluster file that is not there is no empty cluster") {
 TEST_CASE("a controller that cannot answer is told, with 99") {
   const CommandSite site;
   FakeController controller(site.home(), FakeController::any_number,
-                            [](const ToController& request) {
-                              if (std::holds_alternative<AskVersion>(request)) {
-                                return encode(FromController(VersionAnswer{own_build_id(), 7, 0}));
-                              }
+                            of_this_build([](const ToController&) {
                               return encode(FromController(Accepted{JobId{"kite"}, ""}));
-                            });
+                            }));
   const SaidByVerb said = site.type("nodes");
   CHECK(said.code == 99);
   CHECK_THAT(said.err, ContainsSubstring("unexpected answer"));
