@@ -25,8 +25,7 @@ Job& add_job(State& state, Time at, const JobId& id, const JobSpec& spec,
 }  // namespace
 
 void apply(State& state, const Record& record) {
-  const auto apply_it = [&](const auto& what) { apply_one(state, record.at, what); };
-  std::visit([&](const auto& kind) { std::visit(apply_it, kind); }, record.what);
+  visit_record(record, [&](const auto& what) { apply_one(state, record.at, what); });
 }
 
 void apply_one(State& state, Time at, const JobSubmitted& record) {

@@ -44,8 +44,7 @@ class Explainer {
 
   void see(const Record& record) {
     at_ = record.at;
-    std::visit([&](const auto& side) { std::visit([&](const auto& one) { tell(one); }, side); },
-               record.what);
+    visit_record(record, [&](const auto& one) { tell(one); });
   }
   // After the last record.
   void finish() {

@@ -53,8 +53,7 @@ class Reader {
  public:
   void see(const Record& record) {
     at_ = record.at;
-    std::visit([&](const auto& side) { std::visit([&](const auto& one) { note(one); }, side); },
-               record.what);
+    visit_record(record, [&](const auto& one) { note(one); });
   }
   void see_link(const Record& record) {
     const auto* up = record_as<LinkUp>(record);

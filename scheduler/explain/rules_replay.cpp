@@ -48,7 +48,7 @@ class PolicyReplayer {
 
   void see(Record record) {
     at_ = record.at;
-    std::visit([&](auto& side) { std::visit([&](auto& one) { change(one); }, side); }, record.what);
+    visit_record(record, [&](auto& one) { change(one); });
     apply(state_, record);
     if (const auto* decision = std::get_if<Decision>(&record.what)) {
       std::visit([&](const auto& one) { note(one); }, *decision);

@@ -16,9 +16,7 @@ class Summarizer {
  public:
   void see(const Record& record) {
     apply(state_, record);
-    std::visit(
-        [&](const auto& side) { std::visit([&](const auto& one) { take(record.at, one); }, side); },
-        record.what);
+    visit_record(record, [&](const auto& one) { take(record.at, one); });
     follow();
   }
 

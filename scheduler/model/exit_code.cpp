@@ -1,35 +1,33 @@
 #include "scheduler/model/exit_code.h"
 
+#include <array>
+#include <utility>
+
 namespace muster {
 
+namespace {
+
+constexpr auto meanings = std::to_array<std::pair<ExitCode, const char*>>({
+    {ExitCode::done, "every rank ended with 0"},
+    {ExitCode::failure, "the first failed rank's own code (1-125)"},
+    {ExitCode::invalid_job, "invalid job file, or one that cannot run here"},
+    {ExitCode::no_nodes, "not enough healthy nodes"},
+    {ExitCode::launch, "could not reach the nodes, start the ranks or copy the outputs"},
+    {ExitCode::gave_up, "retries exhausted, do not requeue"},
+    {ExitCode::health_gate, "stopped by a health check"},
+    {ExitCode::hang, "no progress in time"},
+    {ExitCode::preempted_saved, "preempted, with a checkpoint at the last step"},
+    {ExitCode::preempted_unsaved, "preempted, without a checkpoint at the last step"},
+    {ExitCode::time_limit, "time limit reached"},
+    {ExitCode::internal, "internal error"},
+    {ExitCode::canceled, "cancelled by the user"},
+});
+
+}  // namespace
+
 const char* exit_code_meaning(ExitCode code) {
-  switch (code) {
-    case ExitCode::done:
-      return "every rank ended with 0";
-    case ExitCode::failure:
-      return "the first failed rank's own code (1-125)";
-    case ExitCode::invalid_job:
-      return "invalid job file, or one that cannot run here";
-    case ExitCode::no_nodes:
-      return "not enough healthy nodes";
-    case ExitCode::launch:
-      return "could not reach the nodes, start the ranks or copy the outputs";
-    case ExitCode::gave_up:
-      return "retries exhausted, do not requeue";
-    case ExitCode::health_gate:
-      return "stopped by a health check";
-    case ExitCode::hang:
-      return "no progress in time";
-    case ExitCode::preempted_saved:
-      return "preempted, with a checkpoint at the last step";
-    case ExitCode::preempted_unsaved:
-      return "preempted, without a checkpoint at the last step";
-    case ExitCode::time_limit:
-      return "time limit reached";
-    case ExitCode::internal:
-      return "internal error";
-    case ExitCode::canceled:
-      return "cancelled by the user";
+  for (const auto& [known, meaning] : meanings) {
+    if (known == code) return meaning;
   }
   return "unknown";
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/model/names.h"
+
 namespace muster {
 
 namespace {
@@ -44,12 +46,6 @@ bool is_mark_of_slurm(std::string_view text) {
          text.find('@') != std::string_view::npos && text.find(' ', 1) == std::string_view::npos;
 }
 
-std::optional<FaultClass> parse_class(std::string_view word) {
-  const auto found = std::ranges::find(fault_class_words, word);
-  if (found == fault_class_words.end()) return std::nullopt;
-  return static_cast<FaultClass>(found - fault_class_words.begin());
-}
-
 }  // namespace
 
 DrainReason drain_reason(FaultClass fault_class, std::string_view check, std::string_view device,
@@ -58,9 +54,8 @@ DrainReason drain_reason(FaultClass fault_class, std::string_view check, std::st
 }
 
 std::string text_of(const DrainReason& reason) {
-  return std::string(prefix) +
-         std::string(fault_class_words.at(static_cast<std::size_t>(reason.fault_class))) + ":" +
-         reason.check + ":" + reason.device + " " + reason.id;
+  return std::string(prefix) + std::string(word(reason.fault_class)) + ":" + reason.check + ":" +
+         reason.device + " " + reason.id;
 }
 
 std::optional<DrainReason> parse_drain_reason(std::string_view text) {
@@ -70,7 +65,7 @@ std::optional<DrainReason> parse_drain_reason(std::string_view text) {
   const auto check = take_until(text, ':');
   const auto device = take_until(text, ' ');
   if (!class_word || !check || !device || text.size() < fault_id_digits) return std::nullopt;
-  const auto fault_class = parse_class(*class_word);
+  const auto fault_class = from_word<FaultClass>(*class_word);
   const std::string_view id = text.substr(0, fault_id_digits);
   const std::string_view rest = text.substr(fault_id_digits);
   if (!fault_class || check->empty() || !std::ranges::all_of(id, is_hex_digit)) return std::nullopt;

@@ -2,15 +2,6 @@
 
 namespace muster {
 
-namespace {
-
-template <class Function>
-auto visit_record(const Record& record, Function function) {
-  return std::visit([&](const auto& side) { return std::visit(function, side); }, record.what);
-}
-
-}  // namespace
-
 const JobId* job_of(const Record& record) {
   return visit_record(record, [](const auto& one) -> const JobId* {
     if constexpr (requires { one.job; }) return &one.job;

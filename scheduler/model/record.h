@@ -20,6 +20,11 @@ struct Record {
   std::variant<Observation, Decision> what;
 };
 
+template <class AnyRecord, class Function>
+auto visit_record(AnyRecord& record, Function function) {
+  return std::visit([&](auto& side) { return std::visit(function, side); }, record.what);
+}
+
 // What a record is about. Null: it says nothing of the kind (a link has no job).
 
 const JobId* job_of(const Record& record);
@@ -30,15 +35,10 @@ std::string keep_key_of(const Record& record);  // empty: its kind has none
 
 template <class T>
 const T* record_as(const Record& record) {
-  return std::visit(
-      [](const auto& side) -> const T* {
-        const auto get = [](const auto& one) -> const T* {
-          if constexpr (std::is_same_v<std::decay_t<decltype(one)>, T>) return &one;
-          return nullptr;
-        };
-        return std::visit(get, side);
-      },
-      record.what);
+  return visit_record(record, [](const auto& one) -> const T* {
+    if constexpr (std::is_same_v<std::decay_t<decltype(one)>, T>) return &one;
+    return nullptr;
+  });
 }
 
 }  // namespace muster

@@ -29,6 +29,11 @@ void Bench::observe(const Observation& what) {
   settle();
 }
 
+void Bench::relive(const Record& record) {
+  now = record.at;
+  write(record);
+}
+
 void Bench::settle() {
   int made = 0;
   for (auto decisions = decide(state, now); !decisions.empty(); decisions = decide(state, now)) {

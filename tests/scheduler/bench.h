@@ -50,6 +50,7 @@ class Bench {
   // Journals, applies and decides until nothing is left to decide.
   void observe(const Observation& what);
   void settle();
+  void relive(const Record& record);  // of another journal, without what follows from it
   void pass(Milliseconds duration);  // moves the clock, waking where `next_wake` says
 
   // Where hosts are asked first, the time for their answers passes.

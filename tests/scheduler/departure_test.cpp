@@ -533,10 +533,7 @@ TEST_CASE("after a controller that died anywhere on the way the job still ends w
   for (std::size_t length = 3; length + 1 < story.journal.size(); ++length) {
     INFO("after " << length << " records");
     Bench again;
-    for (std::size_t i = 0; i < length; ++i) {
-      apply(again.state, story.journal[i]);
-      again.now = story.journal[i].at;
-    }
+    for (std::size_t i = 0; i < length; ++i) again.relive(story.journal[i]);
     if (!again.is_live()) continue;
     again.settle();
     for (int node = 1; node <= 4; ++node) again.link(node, node == 2 ? 2 : 1);

@@ -30,11 +30,13 @@ struct Mistake {
   const char* name;
   bool Planted::*planted;
 };
-inline constexpr auto mistakes = std::to_array<Mistake>({{"ignores-lease", &Planted::ignores_lease},
-                                       {"lease-by-arrival", &Planted::lease_by_arrival},
-                                       {"lies-clean", &Planted::lies_clean},
-                                       {"skips-output", &Planted::skips_output},
-                                       {"forgets-writes", &Planted::forgets_writes}});
+inline constexpr auto mistakes = std::to_array<Mistake>({
+    {"ignores-lease", &Planted::ignores_lease},
+    {"lease-by-arrival", &Planted::lease_by_arrival},
+    {"lies-clean", &Planted::lies_clean},
+    {"skips-output", &Planted::skips_output},
+    {"forgets-writes", &Planted::forgets_writes},
+});
 
 class ModelNode {
  public:

@@ -30,11 +30,7 @@ void RecordAudit::see(const State& before, const Record& record) {
       fail(*job, std::string("I9: ") + kind_of(record) + " for a job that is not there");
     }
   }
-  std::visit(
-      [&](const auto& side) {
-        std::visit([&](const auto& one) { check(before, record.at, one); }, side);
-      },
-      record.what);
+  visit_record(record, [&](const auto& one) { check(before, record.at, one); });
 }
 
 void RecordAudit::check(const State&, Time, const JobSubmitted& record) {
