@@ -42,7 +42,7 @@ void check_own_files(const Value& command, const Reading& reading, const JobSpec
 }
 
 // A setting where the file says it, in the map or among the properties.
-const YamlNode* find_setting(const Value& root, const std::string& path) {
+const YamlNode* find_in_file(const Value& root, const std::string& path) {
   const YamlNode* found = root.node().find_path(path);
   return found ? found : root.node().find_path("properties." + path);
 }
@@ -59,10 +59,10 @@ void check_nodes(const Value& root, const JobSpec& spec) {
     Value(node ? *node : root.node(), key, root.findings()).error(message, cure);
   };
   if (muster.nodes_min > spec.instance_count) {
-    complain(find_setting(root, "muster.nodes.min"), "muster.nodes.min",
+    complain(find_in_file(root, "muster.nodes.min"), "muster.nodes.min",
              "expected at most " + bounds + std::to_string(muster.nodes_min));
   }
-  const YamlNode* most = find_setting(root, "muster.nodes.max");
+  const YamlNode* most = find_in_file(root, "muster.nodes.max");
   const YamlNode* of_azure = root.node().find_path("resources.max_instance_count");
   if (muster.nodes_max < spec.instance_count) {
     complain(most ? most : of_azure, most ? "muster.nodes.max" : "resources.max_instance_count",
