@@ -18,39 +18,29 @@ namespace {
 void read_kind(const Value& root, Reading& reading, JobFile& job) {
   switch (job.kind) {
     case FileKind::command:
-      read_command_job(root, reading, job.spec);
-      break;
+      return read_command_job(root, reading, job.spec);
     case FileKind::sweep:
-      read_sweep_job(root, reading, job.spec);
-      break;
+      return read_sweep_job(root, reading, job.spec);
     case FileKind::pipeline:
-      read_pipeline_job(root, reading, job.spec);
-      break;
+      return read_pipeline_job(root, reading, job.spec);
     case FileKind::command_component:
-      read_command_component(root, reading);
-      break;
+      return static_cast<void>(read_command_component(root, reading));
     case FileKind::pipeline_component:
-      read_pipeline_component(root, reading);
-      break;
+      return static_cast<void>(read_pipeline_component(root, reading));
     case FileKind::compute:
-      read_compute_file(root);
-      break;
+      return read_compute_file(root);
     case FileKind::environment:
-      read_environment_file(root, reading);
-      break;
+      return read_environment_file(root, reading);
     case FileKind::datastore:
-      read_datastore_file(root);
-      break;
+      return read_datastore_file(root);
     case FileKind::data_asset:
-      read_data_asset_file(root, reading);
-      break;
+      return read_data_asset_file(root, reading);
     case FileKind::cluster:
-      read_cluster(root);
-      break;
+      return static_cast<void>(read_cluster(root));
     case FileKind::unsupported:
     case FileKind::unreadable:
     case FileKind::empty:
-      break;
+      return;
   }
 }
 

@@ -13,7 +13,7 @@
 #include "health/checks/check_names.h"
 #include "health/model/check.h"
 #include "health/verdict/check_rules.h"
-#include "scheduler/model/exit_code.h"
+#include "scheduler/model/names.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"

@@ -1,12 +1,12 @@
 #include "health/output/monitors.h"
 
-#include <array>
-#include <string_view>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <utility>
+
 #include "health/output/finding_report.h"
 
 namespace muster {

@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <string_view>
 #include "health/output/finding_report.h"
 #include "scheduler/text/clock.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/text/text.h"
 namespace muster {
 
 namespace {
@@ -11,16 +12,11 @@ bool is_name_character(char c) {
          c == '_' || c == '-';
 }
 
-bool is_word_all(std::string name) {
-  for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return name == "all";
-}
-
 }  // namespace
 
 bool is_slurm_node_name(const std::string& name) {
   return !name.empty() && name.front() != '-' && std::ranges::all_of(name, is_name_character) &&
-         !is_word_all(name);
+         lower_case(name) != "all";
 }
 
 std::optional<std::vector<std::string>> slurm_drain(const std::string& node,

@@ -3,6 +3,8 @@
 #include <sstream>
 
 #include "scheduler/text/spelling.h"
+#include "templates/yaml/path_form.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 
@@ -40,7 +42,7 @@ void check_own_files(const Value& command, const Reading& reading, const JobSpec
 }
 
 // A setting where the file says it, in the map or among the properties.
-const YamlNode* find_setting(const Value& root, const std::string& path) {
+const YamlNode* find_in_file(const Value& root, const std::string& path) {
   const YamlNode* found = root.node().find_path(path);
   return found ? found : root.node().find_path("properties." + path);
 }
@@ -57,10 +59,10 @@ void check_nodes(const Value& root, const JobSpec& spec) {
     Value(node ? *node : root.node(), key, root.findings()).error(message, cure);
   };
   if (muster.nodes_min > spec.instance_count) {
-    complain(find_setting(root, "muster.nodes.min"), "muster.nodes.min",
+    complain(find_in_file(root, "muster.nodes.min"), "muster.nodes.min",
              "expected at most " + bounds + std::to_string(muster.nodes_min));
   }
-  const YamlNode* most = find_setting(root, "muster.nodes.max");
+  const YamlNode* most = find_in_file(root, "muster.nodes.max");
   const YamlNode* of_azure = root.node().find_path("resources.max_instance_count");
   if (muster.nodes_max < spec.instance_count) {
     complain(most ? most : of_azure, most ? "muster.nodes.max" : "resources.max_instance_count",
@@ -91,6 +93,10 @@ bool is_job_name(std::string_view name) {
   return name.size() <= 255 && is_made_of_letters(name, "_-") && name.front() != '_' &&
          name.front() != '-';
 }
+
+// A pipeline of a hundred components stays below it; a component that includes itself does not.
+constexpr int max_files = 256;
+constexpr std::size_t max_included_bytes = 2 * max_file_bytes;
 
 }  // namespace
 
@@ -156,6 +162,39 @@ void read_base_keys(MapReader& job, JobSpec& spec) {
   spec.properties = job.take("properties").text_map();
   job.ignore({"id", "status", "creation_context", "log_files", "parameters"},
              "written by Azure ML when it shows a job; ignored");
+}
+
+std::string Reading::local_path(const Value& value, const std::string& text) {
+  const Place& place = value.node().place;
+  return absolute_path(text, place.source ? place.source->directory : "/");
+}
+
+const YamlNode& Reading::keep(YamlNode node) {
+  kept_.push_back(std::move(node));
+  return kept_.back();
+}
+
+std::optional<Value> Reading::load(const Value& value, const std::string& text) {
+  const std::string path = local_path(value, text);
+  if (!options.files.read) {
+    value.unresolved("the file " + quoted_text(path) + " cannot be read here");
+    return std::nullopt;
+  }
+  if (sources_ >= max_files || bytes_ >= max_included_bytes) {
+    value.error("too many included files; does " + quoted_text(path) + " include itself?");
+    return std::nullopt;
+  }
+  Result<std::string> content = options.files.read(path, max_file_bytes);
+  if (!content) {
+    value.error(content.error().message);
+    return std::nullopt;
+  }
+  bytes_ += content->size();
+  const auto source = std::make_shared<Source>(
+      Source{path, directory_of(path), std::string(without_byte_order_mark(*content)), ++sources_});
+  std::optional<YamlNode> node = read_yaml(source, findings);
+  if (!node) return std::nullopt;
+  return Value(keep(std::move(*node)), "", findings);
 }
 
 }  // namespace muster

@@ -94,19 +94,12 @@ void read_distribution(const Value& value, JobSpec& spec) {
                                                     {"ray", DistributionType::ray}});
   if (!type) return;
   spec.distribution.type = *type;
-  switch (*type) {
-    case DistributionType::pytorch:
-    case DistributionType::mpi:
-      read_counted(value, map, spec);
-      break;
-    case DistributionType::tensorflow:
-      read_tensorflow(map, spec);
-      break;
-    case DistributionType::ray:
-      read_ray(map, spec);
-      break;
-    case DistributionType::none:
-      break;
+  if (*type == DistributionType::tensorflow) {
+    read_tensorflow(map, spec);
+  } else if (*type == DistributionType::ray) {
+    read_ray(map, spec);
+  } else {
+    read_counted(value, map, spec);
   }
   refuse_keys_of_others(*type, map);
   map.finish();

@@ -163,28 +163,19 @@ void check_ignored(const JobSpec& spec, Refusals& out) {
 }
 
 const char* file_reason(FileKind kind) {
-  switch (kind) {
-    case FileKind::sweep:
-      return "sweep jobs are checked but not run yet";
-    case FileKind::pipeline:
-      return "pipeline jobs are checked but not run yet";
-    case FileKind::command_component:
-    case FileKind::pipeline_component:
-      return "a component is not a job; a pipeline uses it";
-    case FileKind::compute:
-    case FileKind::environment:
-    case FileKind::datastore:
-    case FileKind::data_asset:
-      return "the file describes a resource, not a job";
-    case FileKind::cluster:
-      return "the file describes a cluster, not a job; name it with --cluster";
-    case FileKind::unsupported:  // said where the type was read
-    case FileKind::unreadable:
-    case FileKind::empty:
-    case FileKind::command:
-      break;
+  using enum FileKind;
+  if (kind == sweep) return "sweep jobs are checked but not run yet";
+  if (kind == pipeline) return "pipeline jobs are checked but not run yet";
+  if (kind == command_component || kind == pipeline_component) {
+    return "a component is not a job; a pipeline uses it";
   }
-  return nullptr;
+  if (kind == compute || kind == environment || kind == datastore || kind == data_asset) {
+    return "the file describes a resource, not a job";
+  }
+  if (kind == cluster) {
+    return "the file describes a cluster, not a job; name it with --cluster";
+  }
+  return nullptr;  // what is wrong with other files was said where they were read
 }
 
 }  // namespace

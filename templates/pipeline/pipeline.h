@@ -7,7 +7,7 @@
 #include <string>
 
 #include "scheduler/model/job_spec.h"
-#include "templates/job/reading.h"
+#include "templates/job/command_job.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
-#include "templates/job/reading.h"
+#include "templates/job/command_job.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
 

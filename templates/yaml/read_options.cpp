@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-// After every file that a job may include (reading.cpp).
+// After every file that a job may include (Reading).
 constexpr int first_set_order = 1000000;
 
 // Maps from free names to text: everything after the first dot is one key.

@@ -360,10 +360,6 @@ std::size_t past_properties(std::string_view text, std::size_t at) {
   return at;
 }
 
-bool is_key_character(char c) {
-  return is_made_of_letters({&c, 1}, "_-.$");
-}
-
 }  // namespace
 
 std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
@@ -429,7 +425,7 @@ std::string key_within(std::string_view text) {
   for (std::size_t line = text.find('\n'); line != text.npos; line = text.find('\n', line + 1)) {
     const std::size_t begin = std::min(text.find_first_not_of(" \t", line + 1), text.size());
     std::size_t end = begin;
-    while (end < text.size() && is_key_character(text[end])) ++end;
+    while (end < text.size() && is_made_of_letters(text.substr(end, 1), "_-.$")) ++end;
     const bool is_key = end > begin && end < text.size() && text[end] == ':' &&
                         (end + 1 == text.size() || is_blank(text[end + 1]));
     if (is_key) return std::string(text.substr(begin, end - begin));

@@ -129,21 +129,9 @@ std::string suggest_key(std::string_view key, const std::vector<std::string>& le
 
 }  // namespace
 
-void Value::report(Severity severity, std::string message, std::string suggestion) const {
+void Value::report(Severity severity, const std::string& message, std::string suggestion) const {
   const std::string prefix = path_.empty() ? "" : path_ + ": ";
   findings_->add(severity, node_->place, path_, prefix + message, std::move(suggestion));
-}
-
-void Value::error(std::string message, std::string suggestion) const {
-  report(Severity::error, std::move(message), std::move(suggestion));
-}
-
-void Value::unresolved(std::string message, std::string suggestion) const {
-  report(Severity::unresolved, std::move(message), std::move(suggestion));
-}
-
-void Value::warning(std::string message) const {
-  report(Severity::warning, std::move(message));
 }
 
 bool Value::is_to_be_replaced(std::string_view text, std::string_view by_what) const {
@@ -153,10 +141,6 @@ bool Value::is_to_be_replaced(std::string_view text, std::string_view by_what) c
                std::string(by_what));
   }
   return is_open;
-}
-
-void Value::note(std::string message) const {
-  report(Severity::note, std::move(message));
 }
 
 Value Value::item(std::size_t index) const {

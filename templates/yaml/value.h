@@ -68,11 +68,13 @@ class Value {
   std::optional<std::string> word(const std::vector<std::string>& words) const;
 
   // `path: message` at this value's position.
-  void error(std::string message, std::string suggestion = "") const;
-  void unresolved(std::string message, std::string suggestion = "") const;
-  void warning(std::string message) const;
-  void note(std::string message) const;
-  void report(Severity severity, std::string message, std::string suggestion = "") const;
+  void report(Severity severity, const std::string& message, std::string suggestion = "") const;
+  void error(const std::string& message, std::string suggestion = "") const {
+    report(Severity::error, message, std::move(suggestion));
+  }
+  void unresolved(const std::string& message) const { report(Severity::unresolved, message); }
+  void warning(const std::string& message) const { report(Severity::warning, message); }
+  void note(const std::string& message) const { report(Severity::note, message); }
   // Wholly `<...>` or `{{...}}`, which the author still has to fill in: says so, and true.
   bool is_to_be_replaced(std::string_view text, std::string_view by_what = "") const;
   // "did you mean 'x'?" as above; nothing once findings are no longer shown.
