@@ -52,16 +52,13 @@ std::vector<std::string> hcas_of(HealthSources& sources, const HealthProfile& pr
 ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
                   const MeasureWanted& wanted) {
   ProbeSituation situation;
-  situation.phase = Phase::on_demand;
-  situation.learns = wanted.learns || !wanted.only.empty();
+  situation.learns = wanted.learns;
   situation.named = wanted.only;
   situation.verify = wanted.verify;
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk_directory;
-  ProbePlan plan = plan_probes(profile, situation);
-  if (!wanted.only.empty()) keep_only(plan, wanted.only);
-  return plan;
+  return plan_probes(profile, situation);
 }
 
 // Named, and not in the plan: this node cannot run it.
@@ -88,6 +85,11 @@ NodeVerdict of_measurements(NodeVerdict verdict) {
   std::erase_if(verdict.unclear, is_other);
   std::erase_if(verdict.unconfirmed, is_other);
   return verdict;
+}
+
+bool has_any_number(const ProbeFigures& figures) {
+  return std::ranges::any_of(figures.samples,
+                             [](const PerformanceSample& one) { return one.value.has_value(); });
 }
 
 // A check may measure several numbers, at the same time.
@@ -194,6 +196,8 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
         report_of(finding, took_ms, moment.run, health.rules(), state.health.streaks));
   }
   host.verdict = report_of(of_measurements(health.verdict(moment.at.wall)));
+  if (!has_any_number(figures) && host.verdict.state == HealthExit::healthy)
+    host.verdict.state = HealthExit::unclear;
   return host;
 }
 
@@ -263,9 +267,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
     const auto saved = save_health_state(*file, state);
     if (!saved) notice(saved.error().message + ": state not saved", common);
   }
-  const bool has_any =
-      std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
-  if (has_any) result.exit = result.hosts.front().verdict.state;
+  if (has_any_number(figures)) result.exit = result.hosts.front().verdict.state;
   if (was_busy && result.exit != HealthExit::healthy) result.exit = HealthExit::unclear;
   return give_health(result, options.all, options.prometheus_file, common);
 }

@@ -5,19 +5,6 @@
 // A frame: length (u32, of what follows), kind (u8), its fields in order. Numbers are
 // little-endian; a text is its length (u32) and its bytes; a list is its length (u32) and its
 // texts. The kind is the place of the alternative in its variant, from 1 and from 16 on.
-//
-//   reader to helper    1 read    root, library, sources, skip, scope (u8: 1 gpus, 2 processes,
-//                                 4 inforom, 8 topology)
-//                       2 watch   library, slice (u32, ms)
-//   helper to reader   16 begins  path
-//                      17 file    path, error, missing (u8), text
-//                      18 files over
-//                      19 calling call
-//                      20 gpu     key, code (u32), value
-//                      21 read over
-//                      22 events  error; empty: the driver tells them
-//                      23 event   gpu + 1 or 0 (u32), type (u64), data (u64)
-//                      24 event call
 #pragma once
 
 #include <chrono>

@@ -104,8 +104,8 @@ ProbePlan plan_for(const Question& question, const std::string& target,
                    const NodesMeasured& wanted) {
   const auto known = question.profiles.find(target);
   const bool is_known = known != question.profiles.end();
-  ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
-  expected.verify = wanted.verify;
+  ProbeSituation expected{!is_known && wanted.only.empty(), wanted.only, wanted.verify};
+  expected.disk_directory = wanted.disk;
   return expected_plan(is_known ? known->second : HealthProfile{}, expected);
 }
 

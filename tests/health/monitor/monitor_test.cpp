@@ -61,8 +61,6 @@ TEST_CASE("a GPU's Xid is told at once, by the GPU's name") {
   CHECK(node.agent.verdict().drains.front().job == "job1");
   CHECK(node.agent.monitor().take_look_wanted());
   CHECK_FALSE(node.agent.monitor().take_look_wanted());
-  REQUIRE(node.agent.monitor().take_xids().size() == 1);
-  CHECK(node.agent.monitor().take_xids().empty());
 }
 
 TEST_CASE("the driver's event and the log's line are one Xid") {
@@ -75,7 +73,6 @@ TEST_CASE("the driver's event and the log's line are one Xid") {
   node.agent.run_for(5s);
   REQUIRE(shown(node.agent.verdict().drains) == Shown{"gpu.xid gpu3 !reset>rma"});
   CHECK(node.agent.verdict().drains.front().finding.source == "kmsg");
-  CHECK(node.agent.monitor().take_xids().size() == 1);
 }
 
 TEST_CASE("an event without a line is told within two seconds") {
