@@ -44,16 +44,13 @@ std::vector<std::string> hcas_of(HealthSources& sources, const HealthProfile& pr
 ProbePlan plan_of(HealthSources& sources, const HealthProfile& profile,
                   const MeasureWanted& wanted) {
   ProbeSituation situation;
-  situation.phase = Phase::on_demand;
-  situation.learns = wanted.learns || !wanted.only.empty();
+  situation.learns = wanted.learns;
   situation.named = wanted.only;
   if (wanted.burn_minutes) situation.verify = std::chrono::minutes(*wanted.burn_minutes);
   situation.gpus = kind_of(sources).gpu_count;
   situation.hcas = hcas_of(sources, profile);
   situation.disk_directory = wanted.disk;
-  ProbePlan plan = plan_probes(profile, situation);
-  if (!wanted.only.empty()) keep_only(plan, wanted.only);
-  return plan;
+  return plan_probes(profile, situation);
 }
 
 // Named, and not in the plan: this node cannot run it.
@@ -64,6 +61,11 @@ std::string left_out_of(const ProbePlan& plan, const std::vector<std::string>& o
                                [&](const PlannedProbe& one) { return one.spec->name == name; });
   });
   return joined(names);
+}
+
+bool has_any_number(const ProbeFigures& figures) {
+  return std::ranges::any_of(figures.samples,
+                             [](const PerformanceSample& one) { return one.value.has_value(); });
 }
 
 // A check may measure several numbers, at the same time.
@@ -165,6 +167,8 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
   // Other checks have their own runs.
   keep_checks(verdict, [](const std::string& check) { return check.starts_with("perf."); });
   host.verdict = report_of(verdict);
+  if (!has_any_number(figures) && host.verdict.state == HealthExit::healthy)
+    host.verdict.state = HealthExit::unclear;
   return host;
 }
 
@@ -227,9 +231,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   HealthResult result{
       moment.at.wall, HealthExit::unclear, {judge_figures(figures, *profile, moment, state)}};
   remember(file, state, common);
-  const bool has_any =
-      std::ranges::any_of(figures.samples, [](const auto& one) { return one.value.has_value(); });
-  if (has_any) result.exit = result.hosts.front().verdict.state;
+  if (has_any_number(figures)) result.exit = result.hosts.front().verdict.state;
   if (was_busy && result.exit != HealthExit::healthy) result.exit = HealthExit::unclear;
   return give_health(result, options.all, options.prometheus_file, common);
 }

@@ -1,20 +1,15 @@
 #include "health/benchmark/command.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <thread>
 
 #include "health/benchmark/plan.h"
-#include "health/benchmark/tools/dcgm.h"
-#include "health/benchmark/tools/fio.h"
 #include "health/benchmark/tools/infiniband.h"
-#include "health/benchmark/tools/iperf.h"
-#include "health/benchmark/tools/nccl_tests.h"
-#include "health/benchmark/tools/nvbandwidth.h"
 #include "health/benchmark/tools/sample_line.h"
-#include "health/benchmark/tools/stress_ng.h"
+#include "health/benchmark/tools/tools.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -228,11 +223,8 @@ std::optional<std::int64_t> ProbeWords::number(std::string_view option, std::int
                                                std::int64_t least, std::int64_t most) const {
   const auto found = options_.find(option);
   if (found == options_.end()) return usual;
-  const std::string& word = found->second;
-  std::int64_t value = 0;
-  const auto [at, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const bool is_number = error == std::errc() && at == word.data() + word.size();
-  return is_number && value >= least && value <= most ? std::optional(value) : std::nullopt;
+  const auto value = read_integer(found->second);
+  return value && *value >= least && *value <= most ? value : std::nullopt;
 }
 
 }  // namespace muster

@@ -14,17 +14,6 @@
 
 namespace muster {
 
-//   cpu, memory, cpu-sdc                        [--seconds N]
-//   disk DIRECTORY                              [--seconds N] [--mib N]
-//   dcgm                                        [--level N] [--seconds N]
-//   tcp-serve             --port N              [--seconds N] [--address A]
-//   tcp-connect HOST      --port N              [--seconds N] [--streams N]
-//   ib-pair-serve HCA…    --port N              [--seconds N]
-//   ib-pair-connect HOST HCA… --port N          [--seconds N]
-//   ib-loop HCA HCA…                            [--seconds N] [--gpus N] [--port N]
-//   gpu-host, gpu-memory, gpu-peer
-//   gpu-nccl, gpu-nccl-loop                     [--gpus N]
-//
 // Of tcp-serve the seconds are how long it waits for its partner (ib-pair-serve: of a bandwidth, as
 // of the connecting one). An HCA is "mlx5_0" or "mlx5_0:1". Returns the exit code: 0 when it
 // printed what there was to say, numbers or errors; 2 when the words make no sense.

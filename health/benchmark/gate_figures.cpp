@@ -15,9 +15,8 @@ std::vector<PerformanceSample> samples_of(std::span<const GateFigure> figures,
                                           const std::vector<std::string>& metrics) {
   std::vector<PerformanceSample> samples;
   for (const GateFigure& one : figures) {
-    if (std::ranges::find(metrics, one.sample.metric) != metrics.end()) {
+    if (std::ranges::find(metrics, one.sample.metric) != metrics.end())
       samples.push_back(one.sample);
-    }
   }
   return samples;
 }
@@ -44,9 +43,8 @@ bool is_doubted(const HealthProfile& profile, const GateFigure& figure) {
 bool is_young(const HealthProfile& profile, const GateFigure& figure,
               std::chrono::milliseconds now) {
   if (figure.at > now || is_doubted(profile, figure)) return false;
-  const std::chrono::milliseconds age = now - figure.at;
-  return age < (is_met(profile, figure.sample) ? std::chrono::milliseconds(figures_keep)
-                                               : std::chrono::milliseconds(bad_figures_keep));
+  const bool is_good = is_met(profile, figure.sample);
+  return now - figure.at < (is_good ? std::chrono::minutes(figures_keep) : bad_figures_keep);
 }
 
 // All that is known of it is young, or it could not be had a short time ago.

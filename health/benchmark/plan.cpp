@@ -1,14 +1,13 @@
 #include "health/benchmark/plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 
-#include "health/benchmark/tools/dcgm.h"
-#include "health/benchmark/tools/stress_ng.h"
+#include "health/benchmark/tools/tools.h"
 #include "health/model/performance.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -20,8 +19,10 @@ using std::chrono::seconds;
 // From its own limit on it asks the tool to end, and then kills it.
 constexpr seconds dcgm_margin{20};
 
+}  // namespace
+
 // Sorted by what they cost.
-const std::vector<ProbeSpec>& table() {
+std::span<const ProbeSpec> probe_specs() {
   static const std::vector<ProbeSpec> specs{
       {"cpu", ProbeReach::node, {"cpu_gemm_gflops"}, seconds(5), seconds(25)},
       {"memory", ProbeReach::node, {"stream_mb_per_s"}, seconds(5), seconds(55)},
@@ -66,10 +67,11 @@ const std::vector<ProbeSpec>& table() {
   return specs;
 }
 
-constexpr std::string_view allreduce = "allreduce";
+namespace {
 
 // "allreduce8_gb_per_s" is about nodes of eight GPUs.
 bool is_of_this_many_gpus(std::string_view metric, int gpus) {
+  constexpr std::string_view allreduce = "allreduce";
   if (!metric.starts_with(allreduce)) return true;
   const std::string count = std::to_string(gpus);
   return metric.substr(allreduce.size()).starts_with(count + "_");
@@ -81,10 +83,10 @@ class Planner {
       : profile_(profile), situation_(situation) {}
 
   ProbePlan plan() {
-    for (const ProbeSpec& spec : table()) {
-      if (spec.reach == ProbeReach::pair && !situation_.has_partner) continue;
-      add(spec);
+    for (const ProbeSpec& spec : probe_specs()) {
+      if (spec.reach == ProbeReach::node) add(spec);
     }
+    if (!situation_.named.empty()) keep_only(plan_, situation_.named);
     return std::move(plan_);
   }
 
@@ -103,10 +105,10 @@ class Planner {
     probe.spec = &spec;
     probe.words = {std::string(spec.name)};
     if (spec.name == "disk") probe.words.push_back(situation_.disk_directory);
-    const bool names_hcas = spec.name == "ib-loop" || spec.name == "ib-pair";
+    const bool names_hcas = spec.name == "ib-loop";
     if (names_hcas)
       probe.words.insert(probe.words.end(), situation_.hcas.begin(), situation_.hcas.end());
-    const bool counts_gpus = spec.name == "ib-loop" || spec.name.starts_with("gpu-nccl");
+    const bool counts_gpus = names_hcas || spec.name.starts_with("gpu-nccl");
     if (counts_gpus)
       probe.words.insert(probe.words.end(), {"--gpus", std::to_string(situation_.gpus)});
     probe.devices = devices_of(spec);
@@ -161,14 +163,11 @@ class Planner {
     return metrics;
   }
   bool is_on(const PerformanceMetric& metric) const {
+    // Whoever asks for what only a qualification runs, at any time, has one.
+    const Phases phases = find_check(metric.check)->phases;
     return setting_of(profile_, metric.check).mode != CheckMode::off &&
            !is_excluded(profile_, metric.check, "") &&
-           is_in_phase(find_check(metric.check)->phases);
-  }
-  // Whoever asks for what only a qualification runs, at any time, has one.
-  bool is_in_phase(Phases phases) const {
-    return has(phases, situation_.phase) ||
-           (situation_.phase == Phase::on_demand && has(phases, Phase::qualification));
+           (has(phases, Phase::on_demand) || has(phases, Phase::qualification));
   }
   // By its own name: a pattern for many checks means how they are taken, not that they be run.
   bool is_named(const PerformanceMetric& metric) const {
@@ -183,18 +182,17 @@ class Planner {
     return profile_.floors.contains(std::string(metric));
   }
   bool is_of_interest(std::string_view metric) const {
-    const bool is_known = situation_.learns || situation_.fleet_nodes >= fleet_min_nodes;
-    return is_known && is_of_this_many_gpus(metric, situation_.gpus);
+    const bool is_wanted = situation_.learns || !situation_.named.empty();
+    return is_wanted && is_of_this_many_gpus(metric, situation_.gpus);
   }
 
   // Empty: the node has what it takes.
   std::string lack_of(const ProbeSpec& spec) const {
-    const std::size_t pair = 2;
+    const bool needs_two = spec.name == "gpu-peer" || spec.name == "gpu-nccl";
     if (spec.uses_gpus && situation_.gpus == 0) return "the node shows no GPU";
-    if (spec.name == "gpu-peer" && situation_.gpus < 2) return "the node shows one GPU";
-    if (spec.name == "gpu-nccl" && situation_.gpus < 2) return "the node shows one GPU";
+    if (needs_two && situation_.gpus < 2) return "the node shows one GPU";
     if (spec.uses_hcas && situation_.hcas.empty()) return "the node shows no InfiniBand device";
-    if (spec.name == "ib-loop" && situation_.hcas.size() < pair)
+    if (spec.name == "ib-loop" && situation_.hcas.size() < 2)
       return "the node shows one InfiniBand device";
     if (spec.name == "disk" && situation_.disk_directory.empty())
       return "no directory for it was named";
@@ -206,13 +204,6 @@ class Planner {
   ProbePlan plan_;
 };
 
-std::optional<int> whole(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  return is_whole ? std::optional(number) : std::nullopt;
-}
-
 // Of "mlx5_[0-7]:1": 8. Nothing when that cannot be told.
 std::optional<int> ports_in(std::string_view pattern) {
   if (pattern.find('*') != std::string_view::npos) return std::nullopt;
@@ -223,10 +214,10 @@ std::optional<int> ports_in(std::string_view pattern) {
   const std::string_view range = pattern.substr(open + 1, close - open - 1);
   const std::size_t dash = range.find('-');
   if (dash == std::string_view::npos) return std::nullopt;
-  const auto first = whole(range.substr(0, dash));
-  const auto last = whole(range.substr(dash + 1));
+  const auto first = read_integer(range.substr(0, dash));
+  const auto last = read_integer(range.substr(dash + 1));
   const bool is_range = first && last && *first <= *last && *last - *first < 64;
-  return is_range ? std::optional(*last - *first + 1) : std::nullopt;
+  return is_range ? std::optional(static_cast<int>(*last - *first + 1)) : std::nullopt;
 }
 
 int hcas_in(const HealthProfile& profile) {
@@ -248,13 +239,9 @@ bool is_among(std::span<const std::string> names, std::string_view name) {
 
 }  // namespace
 
-std::span<const ProbeSpec> probe_specs() {
-  return table();
-}
-
 const ProbeSpec* find_probe(std::string_view name) {
-  const auto found = std::ranges::find(table(), name, &ProbeSpec::name);
-  return found == table().end() ? nullptr : &*found;
+  const auto found = std::ranges::find(probe_specs(), name, &ProbeSpec::name);
+  return found == probe_specs().end() ? nullptr : &*found;
 }
 
 ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation) {
@@ -283,18 +270,10 @@ seconds time_of(const ProbePlan& plan) {
   return sum;
 }
 
-ProbePlan expected_plan(const HealthProfile& profile, const ExpectedMeasurement& wanted) {
-  ProbeSituation situation;
-  situation.phase = Phase::on_demand;
-  situation.learns = wanted.all || !wanted.only.empty();
-  situation.named = wanted.only;
-  situation.verify = wanted.verify;
-  situation.gpus = gpus_in(profile);
-  situation.disk_directory = wanted.disk_directory;
-  for (int i = 0; i < hcas_in(profile); ++i) situation.hcas.push_back("mlx5_" + std::to_string(i));
-  ProbePlan plan = plan_probes(profile, situation);
-  if (!wanted.only.empty()) keep_only(plan, wanted.only);
-  return plan;
+ProbePlan expected_plan(const HealthProfile& profile, ProbeSituation wanted) {
+  wanted.gpus = gpus_in(profile);
+  for (int i = 0; i < hcas_in(profile); ++i) wanted.hcas.push_back("mlx5_" + std::to_string(i));
+  return plan_probes(profile, wanted);
 }
 
 std::chrono::seconds longest_time_of(const ProbePlan& plan) {

@@ -1,8 +1,7 @@
 // Which benchmarks a run on a node needs, and what they cost: those that measure what the profile
-// states a floor for, or what the fleet is known to reach; all that the node can run, when a
-// profile is to be learned from it. What counts faults has no floor: it is run where the profile
-// names its check under `checks` or `required`, or somebody names the benchmark or says for how
-// long. Pure.
+// states a floor for; all that the node can run, when a profile is to be learned from it. What
+// counts faults has no floor: it is run where the profile names its check under `checks` or
+// `required`, or somebody names the benchmark or says for how long. Pure.
 #pragma once
 
 #include <chrono>
@@ -40,17 +39,14 @@ struct ProbeSpec {
 std::span<const ProbeSpec> probe_specs();
 const ProbeSpec* find_probe(std::string_view name);
 
-// What is known of the node.
+// What is known of the node, and what is asked for.
 struct ProbeSituation {
-  Phase phase = Phase::qualification;
-  bool learns = false;
-  std::vector<std::string> named;                // probes that somebody asked for
+  bool learns = false;                           // whatever it can run
+  std::vector<std::string> named{};              // these probes alone, floor or none
   std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
-  int fleet_nodes = 0;                           // of the kind, whose figures are known
   int gpus = 0;
-  std::vector<std::string> hcas;  // "mlx5_0"
-  std::string disk_directory;     // empty: no disk is written
-  bool has_partner = false;       // another node, for pairs
+  std::vector<std::string> hcas{};  // "mlx5_0"
+  std::string disk_directory{};     // empty: no disk is written
 };
 
 struct PlannedProbe {
@@ -68,6 +64,7 @@ struct ProbePlan {
   std::vector<PerformanceSample> impossible;
 };
 
+// Of one node: no pairs.
 ProbePlan plan_probes(const HealthProfile& profile, const ProbeSituation& situation);
 
 // The words of the two ends of a pair's probe. Ports from `port` on must be free at the serving
@@ -84,15 +81,8 @@ std::chrono::seconds time_of(const ProbePlan& plan);
 inline constexpr int expected_gpus = 8;
 inline constexpr int expected_hcas = 8;
 
-struct ExpectedMeasurement {
-  std::vector<std::string> only{};  // probes, floor or none; none: those that have a floor
-  std::string disk_directory{};     // empty: no disk is written
-  bool all = false;                 // whatever a node can run
-  std::optional<std::chrono::minutes> verify{};  // processors under full load, for so long
-};
-
-// Of one node.
-ProbePlan expected_plan(const HealthProfile& profile, const ExpectedMeasurement& wanted);
+// Of one node. GPUs and HCAs are those that the profile says.
+ProbePlan expected_plan(const HealthProfile& profile, ProbeSituation wanted);
 
 // What is left when each probe is killed at its limit.
 std::chrono::seconds longest_time_of(const ProbePlan& plan);

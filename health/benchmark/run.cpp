@@ -38,14 +38,12 @@ void add_untold(ProbeOutput& output, const PlannedProbe& probe, const ToolRun& r
       if (one.device.empty()) is_of_node = true;
       ++devices;
     }
-    if (devices == 0 || is_of_node) continue;  // it has its own sample, or one for the node
-    if (!ended_well) {
-      output.samples.push_back({metric, "", std::nullopt, why_silent(probe, run)});
-    } else if (devices < probe.devices) {
-      output.samples.push_back({metric, "", std::nullopt,
-                                "the benchmark reported " + std::to_string(devices) + " of " +
-                                    std::to_string(probe.devices) + " devices"});
-    }
+    // Of a metric of the node there is a sample, or why there is none.
+    if (is_of_node || (ended_well && devices >= probe.devices)) continue;
+    const std::string counted = "the benchmark reported " + std::to_string(devices) + " of " +
+                                std::to_string(probe.devices) + " devices";
+    output.samples.push_back(
+        {metric, "", std::nullopt, ended_well ? counted : why_silent(probe, run)});
   }
 }
 

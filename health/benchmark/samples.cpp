@@ -11,6 +11,7 @@
 #include "health/model/check.h"
 #include "health/model/performance.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -27,11 +28,8 @@ bool is_device_name(std::string_view name) {
   return !name.empty() && name.size() <= device_max && std::ranges::all_of(name, fits);
 }
 
-// The text up to the next space, which is taken away too.
 std::string_view take_word(std::string_view& line) {
-  const std::string_view word = line.substr(0, line.find(' '));
-  line.remove_prefix(std::min(line.size(), word.size() + 1));
-  return word;
+  return take_until(line, ' ');
 }
 
 // "2 fail Memory: …", "1 warn …"
@@ -92,14 +90,17 @@ std::map<std::string, double> medians_of(const std::vector<PerformanceSample>& s
   return medians;
 }
 
+bool tells_of(const std::vector<PerformanceSample>& samples, const std::string& metric) {
+  return std::ranges::find(samples, metric, &PerformanceSample::metric) != samples.end();
+}
+
 // Not even an error: its probe was never run there, or what it said was cut off.
 std::vector<PerformanceSample> untold(const std::vector<PerformanceSample>& samples,
                                       const std::map<std::string, FleetFigure>& fleet) {
   std::vector<PerformanceSample> missing;
   for (const auto& [metric, figure] : fleet) {
-    const bool is_told = std::ranges::any_of(
-        samples, [&](const PerformanceSample& one) { return one.metric == metric; });
-    if (!is_told) missing.push_back({metric, "", std::nullopt, "the node said nothing of it"});
+    if (!tells_of(samples, metric))
+      missing.push_back({metric, "", std::nullopt, "the node said nothing of it"});
   }
   return missing;
 }
@@ -136,9 +137,8 @@ ProbeOutput read_probe_output(std::string_view text) {
 void add_missing_samples(ProbeOutput& output, std::span<const std::string> metrics,
                          const std::string& why) {
   for (const std::string& metric : metrics) {
-    const bool is_there = std::ranges::any_of(
-        output.samples, [&](const PerformanceSample& sample) { return sample.metric == metric; });
-    if (!is_there) output.samples.push_back({metric, "", std::nullopt, why});
+    if (!tells_of(output.samples, metric))
+      output.samples.push_back({metric, "", std::nullopt, why});
   }
 }
 

@@ -1,9 +1,9 @@
 #include "health/fabric/counter_memory.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "health/fabric/judges.h"
+#include "health/fabric/text_cursor.h"
 
 namespace muster {
 
@@ -18,21 +18,12 @@ std::string key_of(const FabricEnd& end) {
   return text_of_guid(end.guid) + ":" + std::to_string(end.port);
 }
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text, int base) {
-  Number value{};
-  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  const bool is_whole = error == std::errc() && at == text.data() + text.size();
-  return is_whole ? std::optional(value) : std::nullopt;
-}
-
 // A file that was tampered with names no port.
 std::optional<FabricEnd> end_of(std::string_view key) {
-  const std::size_t colon = key.find(':');
-  if (!key.starts_with("0x") || colon == std::string_view::npos) return std::nullopt;
-  const auto guid = number_in<std::uint64_t>(key.substr(2, colon - 2), 16);
-  const auto port = number_in<int>(key.substr(colon + 1), 10);
-  if (!guid || !port) return std::nullopt;
+  TextCursor cursor(key);
+  const auto guid = cursor.take_guid();
+  const auto port = cursor.take(":") ? cursor.take_port() : std::nullopt;
+  if (!guid || !port || !cursor.rest().empty()) return std::nullopt;
   return FabricEnd{*guid, *port};
 }
 

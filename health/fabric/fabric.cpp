@@ -1,7 +1,10 @@
 #include "health/fabric/fabric.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+
+#include "health/fabric/text_cursor.h"
 
 namespace muster {
 
@@ -24,10 +27,21 @@ constexpr std::array<Speed, 9> speeds{{{"SDR", 2.5, 2.5},
                                        {"XDR", 212.5, 200}}};
 constexpr std::array<std::string_view, 5> state_words{"?", "Down", "Initialize", "Armed", "Active"};
 
+bool is_name(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
 }  // namespace
 
-FabricLink link_of(const FabricEnd& one, const FabricEnd& other) {
-  return one < other ? FabricLink{one, other} : FabricLink{other, one};
+std::set<FabricLink> links_of(const Fabric& fabric) {
+  std::set<FabricLink> links;
+  for (const auto& [end, port] : fabric.ports) {
+    if (port.peer) links.insert(std::minmax(end, *port.peer));
+  }
+  return links;
 }
 
 const FabricNode* find_node(const Fabric& fabric, std::uint64_t guid) {
@@ -44,10 +58,6 @@ void note_node(Fabric& fabric, std::uint64_t guid, std::string_view name, Fabric
   FabricNode& node = fabric.nodes[guid];
   if (!name.empty()) node.name = name;
   if (kind != FabricNodeKind::unknown) node.kind = kind;
-}
-
-void note_port(Fabric& fabric, const FabricEnd& end, const FabricPort& port) {
-  fabric.ports[end] = port;
 }
 
 std::string text_of_guid(std::uint64_t guid) {
@@ -72,17 +82,39 @@ std::string text_of_state(const FabricPort& port) {
 }
 
 std::optional<double> lane_gbps_named(std::string_view speed) {
-  for (const Speed& one : speeds) {
-    if (one.name == speed) return one.gbps;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(speeds, speed, &Speed::name);
+  return found == speeds.end() ? std::nullopt : std::optional(found->gbps);
 }
 
 double lane_gbps_signalled(double gbps) {
-  for (const Speed& one : speeds) {
-    if (one.signalled_gbps == gbps) return one.gbps;
+  const auto found = std::ranges::find(speeds, gbps, &Speed::signalled_gbps);
+  return found == speeds.end() ? gbps : found->gbps;
+}
+
+std::string decimal_text(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+std::optional<HostDevice> host_device_of(std::string_view description) {
+  constexpr std::string_view older = "HCA-";
+  constexpr std::uint64_t hca_max = 255;
+  const std::string_view host = description.substr(0, description.find(' '));
+  if (host.size() == description.size()) return std::nullopt;
+  const std::string_view device = description.substr(host.size() + 1);
+  if (!is_name(host) || !is_name(device)) return std::nullopt;
+  if (device.starts_with(older)) {
+    TextCursor cursor(device.substr(older.size()));
+    const auto number = cursor.take_number();
+    if (!number || !cursor.rest().empty() || *number < 1 || *number > hca_max) return std::nullopt;
+    return HostDevice{std::string(host), "mlx5_" + std::to_string(*number - 1)};
   }
-  return gbps;
+  const bool is_device = device.front() >= 'a' && device.front() <= 'z' &&
+                         device.find_first_of("0123456789") != device.npos;
+  return is_device ? std::optional(HostDevice{std::string(host), std::string(device)})
+                   : std::nullopt;
 }
 
 }  // namespace muster

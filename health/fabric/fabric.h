@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -56,7 +58,7 @@ struct Fabric {
 
 // The two ends of a cable, the smaller first.
 using FabricLink = std::pair<FabricEnd, FabricEnd>;
-FabricLink link_of(const FabricEnd& one, const FabricEnd& other);
+std::set<FabricLink> links_of(const Fabric& fabric);
 
 // Nothing when the tool said nothing of it.
 const FabricNode* find_node(const Fabric& fabric, std::uint64_t guid);
@@ -64,8 +66,6 @@ const FabricPort* find_port(const Fabric& fabric, const FabricEnd& end);
 
 // Adds to what is known of a node; an empty name or an unknown kind takes nothing away.
 void note_node(Fabric& fabric, std::uint64_t guid, std::string_view name, FabricNodeKind kind);
-// A port, and the port at its other end if it has one.
-void note_port(Fabric& fabric, const FabricEnd& end, const FabricPort& port);
 
 // "leaf1[7]"; by its GUID where no name is known.
 std::string text_of(const Fabric& fabric, const FabricEnd& end);
@@ -77,5 +77,16 @@ std::string_view word_of(PortState state);
 // Gb/s of a lane by the speed's name ("HDR": 50) or by the signalling rate (53.125: 50).
 std::optional<double> lane_gbps_named(std::string_view speed);
 double lane_gbps_signalled(double gbps);
+// "400", "2.5": without an exponent, and no more digits than it has.
+std::string decimal_text(double value);
+
+struct HostDevice {
+  std::string host;    // "n17"
+  std::string device;  // "mlx5_3"
+  friend bool operator==(const HostDevice&, const HostDevice&) = default;
+};
+// "n17 mlx5_3", as rdma-ndd writes it, and the older "n17 HCA-4", which counts from 1. Nothing for
+// the description that an adapter leaves the factory with, for switches and aggregation nodes.
+std::optional<HostDevice> host_device_of(std::string_view description);
 
 }  // namespace muster

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "health/fabric/host_device.h"
-
 namespace muster {
 
 namespace {

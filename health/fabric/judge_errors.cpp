@@ -38,9 +38,6 @@ struct FabricCounterLimit {
   double window_s;
   bool is_at_receiver;  // counts what arrived damaged: the fault is at the other end or between
 };
-// A single error within a second would be 3,600 an hour: shorter times count as these.
-constexpr double hour_window_min_s = 300;
-constexpr double minute_window_min_s = 60;
 
 constexpr std::array<FabricCounterLimit, 13> fabric_counter_limits{{
     {"SymbolErrorCounter", 65535, "symbol_per_s", 1, true},
@@ -87,27 +84,22 @@ std::uint64_t above(std::uint64_t value, std::uint64_t base) {
   return value > base ? value - base : 0;
 }
 
+// A single error within a second would be 3,600 an hour: shorter times count as these.
 double window_min(const FabricCounterLimit& limit) {
-  return limit.window_s >= 3600 ? hour_window_min_s
-         : limit.window_s >= 60 ? minute_window_min_s
-                                : 1;
+  return limit.window_s >= 3600 ? 300 : limit.window_s >= 60 ? 60 : 1;
 }
 
 // What came of one counter of one port.
 struct Grown {
   CheckStatus status = CheckStatus::pass;
   std::string text;  // "SymbolErrorCounter +131 in 300 s, more than 120 1/h"; of a pass: empty
-  const FabricCounterLimit* limit = nullptr;
   std::uint64_t growth = 0;
-  double usual = 0;
+  std::string allowed;  // "120 1/h", of a failure
 };
 
 std::string text_of_limit(const FabricCounterLimit& limit, double usual) {
-  std::string text = std::to_string(usual);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  const std::string_view unit = find_limit(fabric_errors, limit.setting)->unit;
-  return unit.empty() ? text : text + " " + std::string(unit);
+  const std::string unit(find_limit(fabric_errors, limit.setting)->unit);
+  return decimal_text(usual) + (unit.empty() ? "" : " " + unit);
 }
 
 Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
@@ -116,16 +108,16 @@ Grown judge_counter(const JudgedErrors& judged, const FabricEnd& end,
   const Range before = range_of(judged.before, end, counter);
   const Range after = range_of(judged.after, end, counter);
   Grown grown;
-  grown.limit = &limit;
-  grown.usual = *limit_of(judged.profile, fabric_errors, limit.setting);
+  const double usual = *limit_of(judged.profile, fabric_errors, limit.setting);
   const double window_s = std::max(judged.between_s, window_min(limit));
-  const double allowed = grown.usual * window_s / limit.window_s;
+  const double allowed = usual * window_s / limit.window_s;
   grown.growth = above(after.low, before.high);
   if (static_cast<double>(grown.growth) > allowed) {
     grown.status = CheckStatus::fail;
+    grown.allowed = text_of_limit(limit, usual);
     grown.text = counter + " +" + std::to_string(grown.growth) + " in " +
                  std::to_string(static_cast<long>(judged.between_s)) + " s, more than " +
-                 text_of_limit(limit, grown.usual);
+                 grown.allowed;
     return grown;
   }
   const bool is_reset = after.high < before.low;
@@ -189,12 +181,6 @@ void add_evidence(const std::string& end, const PortGrowth& port, HealthFinding&
   for (const std::string& text : port.unknown) finding.evidence.push_back(end + ": " + text);
 }
 
-void tell_worst(const PortGrowth& first, const PortGrowth& second, HealthFinding& finding) {
-  const Grown& worst = first.bad.empty() ? second.bad.front() : first.bad.front();
-  finding.value = std::to_string(worst.growth);
-  finding.expected = "<= " + text_of_limit(*worst.limit, worst.usual);
-}
-
 HealthFinding judge_cable(const JudgedErrors& judged, const FabricLink& link) {
   const PortGrowth first = judge_port(judged, link.first);
   const PortGrowth second = judge_port(judged, link.second);
@@ -207,7 +193,9 @@ HealthFinding judge_cable(const JudgedErrors& judged, const FabricLink& link) {
   add_evidence(judged.names.end(link.first), first, finding);
   add_evidence(judged.names.end(link.second), second, finding);
   if (!is_bad) return finding;
-  tell_worst(first, second, finding);
+  const Grown& worst = first.bad.empty() ? second.bad.front() : first.bad.front();
+  finding.value = std::to_string(worst.growth);
+  finding.expected = "<= " + worst.allowed;
   if (const std::string blame = blame_of(judged, link, first, second); !blame.empty()) {
     finding.evidence.push_back(blame);
   }
@@ -215,10 +203,7 @@ HealthFinding judge_cable(const JudgedErrors& judged, const FabricLink& link) {
 }
 
 std::set<FabricLink> links_to_judge(const Fabric& links, const FabricErrors& after) {
-  std::set<FabricLink> all;
-  for (const auto& [end, port] : links.ports) {
-    if (port.peer) all.insert(link_of(end, *port.peer));
-  }
+  std::set<FabricLink> all = links_of(links);
   std::set<FabricEnd> ends;
   for (const FabricLink& link : all) {
     ends.insert(link.first);

@@ -31,26 +31,11 @@ struct JudgedLinks {  // what two readings and a profile are looked at with
   WantedSpeed of_host;
 };
 
-std::string text_of_gbps(double gbps) {
-  std::string text = std::to_string(gbps);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
 WantedSpeed wanted_by(const HealthProfile& profile) {
   WantedSpeed wanted;
   if (profile.ib.width) wanted.lanes = lanes_of(*profile.ib.width).value_or(usual_lanes);
   if (profile.ib.rate_gbps) wanted.gbps = *profile.ib.rate_gbps;
   return wanted;
-}
-
-std::set<FabricLink> links_of(const Fabric& fabric) {
-  std::set<FabricLink> links;
-  for (const auto& [end, port] : fabric.ports) {
-    if (port.peer) links.insert(link_of(end, *port.peer));
-  }
-  return links;
 }
 
 bool is_linked(const Fabric& fabric, const FabricLink& link) {
@@ -155,15 +140,15 @@ HealthFinding judge_linked_end(const FabricPort& port, const WantedSpeed& wanted
   }
   if (!wanted.gbps) return link_finding(CheckStatus::pass, lanes, lanes_wanted, "");
   const auto gbps = gbps_of(&port);
-  const std::string gbps_wanted = ">= " + text_of_gbps(*wanted.gbps);
+  const std::string gbps_wanted = ">= " + decimal_text(*wanted.gbps);
   if (!gbps) {
     return link_finding(CheckStatus::unknown, "", gbps_wanted,
                         cable + "its speed was not reported");
   }
   const bool is_slow = *gbps < *wanted.gbps;
-  const std::string found = cable + text_of_gbps(*gbps) + " Gb/s";
+  const std::string found = cable + decimal_text(*gbps) + " Gb/s";
   HealthFinding finding = link_finding(is_slow ? CheckStatus::fail : CheckStatus::pass,
-                                       text_of_gbps(*gbps), gbps_wanted, is_slow ? found : "");
+                                       decimal_text(*gbps), gbps_wanted, is_slow ? found : "");
   finding.unit = "Gb/s";
   return finding;
 }
@@ -181,15 +166,6 @@ void judge_linked(const JudgedLinks& judged, const FabricLink& link, WorstFindin
   }
 }
 
-// What is nobody's node drains nobody.
-void spare_nodes(FabricFindings& findings) {
-  for (FabricFinding& one : findings) {
-    if (!one.host.empty()) continue;
-    one.finding.severity = only_warn;
-    one.finding.fault_class = FaultClass::infra;
-  }
-}
-
 }  // namespace
 
 FabricFindings judge_fabric_links(const Fabric& now, const Fabric* golden,
@@ -199,19 +175,20 @@ FabricFindings judge_fabric_links(const Fabric& now, const Fabric* golden,
     const std::string& error = now.reading.error;
     findings.add({}, link_finding(CheckStatus::unknown, "", "4X",
                                   error.empty() ? "the tool reported no port" : error));
-    auto unknown = findings.take();
-    spare_nodes(unknown);
-    return unknown;
-  }
-  const JudgedLinks judged{now, golden, FabricNames(now, golden), wanted_by(profile)};
-  for (const FabricLink& link : links_of(now)) judge_linked(judged, link, findings);
-  if (golden != nullptr) {
-    for (const FabricLink& link : links_of(*golden)) {
+  } else {
+    const JudgedLinks judged{now, golden, FabricNames(now, golden), wanted_by(profile)};
+    for (const FabricLink& link : links_of(now)) judge_linked(judged, link, findings);
+    for (const FabricLink& link : golden == nullptr ? std::set<FabricLink>() : links_of(*golden)) {
       if (!is_linked(now, link)) judge_unlinked(judged, link, findings);
     }
   }
   auto all = findings.take();
-  spare_nodes(all);
+  // What is nobody's node drains nobody.
+  for (FabricFinding& one : all) {
+    if (!one.host.empty()) continue;
+    one.finding.severity = only_warn;
+    one.finding.fault_class = FaultClass::infra;
+  }
   return all;
 }
 

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "health/fabric/host_device.h"
 #include "health/fabric/text_cursor.h"
 #include "scheduler/text/text.h"
 

@@ -2,6 +2,7 @@
 
 #include "health/fabric/readers.h"
 #include "health/fabric/text_cursor.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -29,9 +30,8 @@ std::optional<FabricPort> port_of(std::string_view text) {
   if (port.state == PortState::down) return port;
   TextCursor cursor(before);
   port.lanes = lanes_of(cursor.take_word());
-  if (const auto gbps = decimal_of(cursor.take_word()); gbps && cursor.take("Gbps")) {
-    port.lane_gbps = lane_gbps_signalled(*gbps);
-  }
+  const auto gbps = read_number(cursor.take_word());
+  if (gbps && *gbps < 1e6 && cursor.take("Gbps")) port.lane_gbps = lane_gbps_signalled(*gbps);
   return port;
 }
 
@@ -74,7 +74,7 @@ bool read_port(std::string_view line, Fabric& fabric, std::map<std::uint64_t, in
   if (!read_peer(line.substr(end + arrow_end.size()), *port, fabric)) return false;
   if (port->peer == FabricEnd{*guid, *number}) return false;
   note_node(fabric, *guid, *name, FabricNodeKind::unknown);
-  note_port(fabric, {*guid, *number}, *port);
+  fabric.ports[{*guid, *number}] = *port;
   ++lines[*guid];
   return true;
 }

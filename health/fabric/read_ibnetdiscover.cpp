@@ -54,7 +54,7 @@ bool read_linked(TextCursor& cursor, const ListedEnd& from, FabricPort port, Fab
   note_node(fabric, from.end.guid, names->first, from.kind);
   note_node(fabric, to->end.guid, names->second, to->kind);
   port.peer = to->end;
-  note_port(fabric, from.end, port);
+  fabric.ports[from.end] = port;
   return true;
 }
 
@@ -69,7 +69,7 @@ bool read_listed(std::string_view line, Fabric& fabric) {
   const auto name = quoted_text(cursor.rest(), '\'');
   if (!name) return false;
   note_node(fabric, from->end.guid, *name, from->kind);
-  note_port(fabric, from->end, {});  // what it says of an open port's width means nothing
+  fabric.ports[from->end] = {};  // what it says of an open port's width means nothing
   return true;
 }
 
@@ -144,7 +144,7 @@ bool read_cable(std::string_view line, const Declared& node, Fabric& fabric) {
   FabricPort port;
   read_speed(comment, port);
   port.peer = to;
-  note_port(fabric, from, port);
+  fabric.ports[from] = port;
   return true;
 }
 

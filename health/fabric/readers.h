@@ -47,7 +47,6 @@ struct SubnetManager {
   std::string state;  // "SMINFO_MASTER"; empty: nobody answered
   int lid = 0;
   std::uint64_t guid = 0;
-  int priority = 0;
 };
 // Nothing when the tool could not ask.
 std::optional<SubnetManager> read_sminfo(const FileReading& said);

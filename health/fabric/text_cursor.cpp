@@ -14,9 +14,8 @@ constexpr std::size_t line_max = 4096;
 constexpr std::size_t complaints_max = 10;
 constexpr std::size_t complaint_max = 160;
 
-template <class Number>
-std::optional<Number> take_digits(std::string_view& rest, int base) {
-  Number value{};
+std::optional<std::uint64_t> take_digits(std::string_view& rest, int base) {
+  std::uint64_t value = 0;
   const char* end_of_rest = rest.data() + rest.size();
   const auto [end, error] = std::from_chars(rest.data(), end_of_rest, value, base);
   if (error != std::errc()) return std::nullopt;
@@ -65,13 +64,13 @@ std::string_view TextCursor::take_word() {
 
 std::optional<std::uint64_t> TextCursor::take_number() {
   skip_blanks();
-  return take_digits<std::uint64_t>(rest_, 10);
+  return take_digits(rest_, 10);
 }
 
 std::optional<std::uint64_t> TextCursor::take_hex() {
   skip_blanks();
   if (rest_.starts_with("0x")) rest_.remove_prefix(2);
-  const auto value = take_digits<std::uint64_t>(rest_, 16);
+  const auto value = take_digits(rest_, 16);
   return value == std::uint64_t{0} ? std::nullopt : value;
 }
 
@@ -99,13 +98,6 @@ std::optional<int> lanes_of(std::string_view width) {
   const auto lanes = cursor.take_number();
   if (!lanes || cursor.rest().size() != 1 || *lanes < 1 || *lanes > 12) return std::nullopt;
   return static_cast<int>(*lanes);
-}
-
-std::optional<double> decimal_of(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && value >= 0 && value < 1e6 ? std::optional(value) : std::nullopt;
 }
 
 ToolReading read_lines(const FileReading& said, const std::function<bool(std::string_view)>& read) {

@@ -36,7 +36,6 @@ class TextCursor {
 std::optional<std::string_view> quoted_text(std::string_view text, char quote);
 // "4x", "4X": 4.
 std::optional<int> lanes_of(std::string_view width);
-std::optional<double> decimal_of(std::string_view text);
 
 // Gives each line that is not blank to `read`, which says whether it understood it; counts those
 // that were not, lines that are too long, and a text that ends within a line. A tool's own warnings

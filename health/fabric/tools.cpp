@@ -34,10 +34,6 @@ bool may_fail(FabricTool tool) {
   return tool == FabricTool::errors || tool == FabricTool::manager;
 }
 
-bool is_stopped(const ToolRun& run) {
-  return run.is_found && !run.exit_code;
-}
-
 bool is_whole(FabricTool tool, const ToolRun& run) {
   if (!run.exit_code) return false;
   if (tool == FabricTool::errors) {
@@ -49,46 +45,26 @@ bool is_whole(FabricTool tool, const ToolRun& run) {
 
 FileReading reading_of(FabricTool tool, const std::string& name, const ToolRun& run,
                        const FabricToolOptions& options) {
-  if (!run.is_found) {
+  if (!run.is_found)
     return {"", name + " is not installed; Debian has it in the package infiniband-diags", true};
-  }
-  if (is_stopped(run)) {
-    const std::string why = run.errors.empty() ? "" : ": " + first_line(run.errors);
-    return {"",
-            name + " gave no answer within " + std::to_string(options.deadline.count()) +
-                " ms, twice" + why,
-            false};
-  }
+  const std::string said = run.errors.empty() ? "" : ": " + first_line(run.errors);
+  const std::string limit = std::to_string(options.deadline.count());
+  if (!run.exit_code)
+    return {"", name + " gave no answer within " + limit + " ms, twice" + said, false};
   if (run.is_cut) return {"", name + " said more than can be read", false};
   const bool is_answer = *run.exit_code == 0 || may_fail(tool);
   const bool is_silent = run.output.empty() && tool == FabricTool::errors;
-  if (!is_answer || is_silent) {
-    return {"",
-            name + " ended with " + std::to_string(*run.exit_code) +
-                (run.errors.empty() ? "" : ": " + first_line(run.errors)),
-            false};
-  }
+  if (!is_answer || is_silent)
+    return {"", name + " ended with " + std::to_string(*run.exit_code) + said, false};
   return {run.output + run.errors, "", false};
 }
 
 }  // namespace
 
 std::vector<std::string> fabric_tool_argv(FabricTool tool, const FabricToolOptions& options) {
-  std::vector<std::string> argv;
-  switch (tool) {
-    case FabricTool::discover:
-      argv = {"ibnetdiscover", "-p"};
-      break;
-    case FabricTool::links:
-      argv = {"iblinkinfo", "-l"};
-      break;
-    case FabricTool::errors:
-      argv = {"ibqueryerrors", "--data"};
-      break;
-    case FabricTool::manager:
-      argv = {"sminfo"};
-      break;
-  }
+  static const std::vector<std::string> usual[] = {
+      {"ibnetdiscover", "-p"}, {"iblinkinfo", "-l"}, {"ibqueryerrors", "--data"}, {"sminfo"}};
+  std::vector<std::string> argv = usual[static_cast<std::size_t>(tool)];
   if (options.port) {
     argv.insert(argv.end(), {"-C", options.port->device, "-P", std::to_string(options.port->port)});
   }

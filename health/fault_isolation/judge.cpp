@@ -1,4 +1,4 @@
-#include "health/fault_isolation/judge.h"
+#include "health/fault_isolation/search.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -17,16 +17,13 @@ constexpr std::size_t readings_with_good_min = 2;
 constexpr std::size_t readings_max = 4;
 constexpr int last_usual_round = 3;
 
-bool has_purpose(const PlannedTest& planned, std::initializer_list<PairPurpose> purposes) {
-  return std::ranges::find(purposes, planned.purpose) != purposes.end();
-}
-
 // One lane for tests over all rails, else one for each rail.
 std::vector<std::vector<double>> values_of(const Tests& tests, std::size_t lanes,
                                            std::initializer_list<PairPurpose> purposes) {
   std::vector<std::vector<double>> values(lanes);
   for (const PlannedTest& planned : tests) {
-    if (!has_purpose(planned, purposes) || !planned.gb_per_s) continue;
+    const bool is_asked = std::ranges::find(purposes, planned.purpose) != purposes.end();
+    if (!is_asked || !planned.gb_per_s) continue;
     values[planned.test.rail.value_or(0)].push_back(*planned.gb_per_s);
   }
   return values;

@@ -129,42 +129,28 @@ std::vector<NodeCommand> commands_of(const PairRound& round, const std::vector<P
   return commands;
 }
 
-// False: the test counts for nobody.
-bool counts(const PairTest& test, const NodeOutput& serving, const NodeOutput& connecting,
-            const std::vector<PairNode>& nodes, FaultSearch& search, PairsMeasured& measured) {
-  for (const auto& [node, output] : {std::pair(test.a, &serving), std::pair(test.b, &connecting)}) {
-    if (!output->is_void) continue;
-    search.leave_out(node);
-    measured.left_out.emplace(nodes[node].name, output->error);
-  }
-  return !serving.is_void && !connecting.is_void;
-}
-
-double fastest_of(const std::vector<PairResult>& results) {
-  double fastest = 0;
-  for (const PairResult& one : results) fastest = std::max(fastest, one.gb_per_s.value_or(0));
-  return fastest;
-}
-
-// Whose host had no processor for its probe tells nothing of the way between two. What is as fast
-// as the others nobody held up. False: the test counts for nobody.
-bool was_free(const PairResult& result, double fastest, const NodeOutput& serving,
-              const NodeOutput& connecting, const std::vector<PairNode>& nodes, FaultSearch& search,
-              PairsMeasured& measured) {
+// Who had somebody else meanwhile, or no processor for its probe, tells nothing of the way between
+// two; what is as fast as the others nobody held up. False: the test counts for nobody.
+bool counts(const PairResult& result, double fastest, const NodeOutput& serving,
+            const NodeOutput& connecting, const std::vector<PairNode>& nodes, FaultSearch& search,
+            PairsMeasured& measured) {
+  const bool is_void = serving.is_void || connecting.is_void;
   const double doubtful = fastest * (1 - SearchLimits{}.doubtful_below_median);
-  if (result.gb_per_s && *result.gb_per_s >= doubtful) return true;
-  bool is_free = true;
+  const bool was_held_up = !is_void && !(result.gb_per_s && *result.gb_per_s >= doubtful);
+  bool are_both_free = true;
   for (const auto& [node, output] :
        {std::pair(result.test.a, &serving), std::pair(result.test.b, &connecting)}) {
-    const double waited_pct = read_probe_output(output->lines).waited_pct;
-    if (waited_pct < waited_pct_max) continue;
-    is_free = false;
+    const double waited_pct = was_held_up ? read_probe_output(output->lines).waited_pct : 0;
+    if (!output->is_void && waited_pct < waited_pct_max) continue;
+    are_both_free = false;
     search.leave_out(node);
-    measured.left_out.emplace(nodes[node].name, "busy: its benchmark waited for a processor for " +
-                                                    std::to_string(std::lround(waited_pct)) +
-                                                    " % of the time");
+    measured.left_out.emplace(nodes[node].name,
+                              output->is_void
+                                  ? output->error
+                                  : "busy: its benchmark waited for a processor for " +
+                                        std::to_string(std::lround(waited_pct)) + " % of the time");
   }
-  return is_free;
+  return are_both_free;
 }
 
 }  // namespace
@@ -178,15 +164,16 @@ PairsMeasured measure_pairs(FaultSearch& search, const std::vector<PairNode>& no
     std::vector<NodeOutput> outputs = on_nodes.run(commands);
     outputs.resize(commands.size(), {"", "there is no answer"});
     std::vector<PairResult> results;
-    for (std::size_t i = 0; i < round->tests.size(); ++i)
+    double fastest = 0;
+    for (std::size_t i = 0; i < round->tests.size(); ++i) {
       results.push_back(result_of(round->tests[i], nodes, outputs[2 * i + 1], options));
-    const double fastest = fastest_of(results);
+      fastest = std::max(fastest, results.back().gb_per_s.value_or(0));
+    }
     for (std::size_t i = 0; i < round->tests.size(); ++i) {
       const PairResult& result = results[i];
       const NodeOutput& serving = outputs[2 * i];
       const NodeOutput& connecting = outputs[2 * i + 1];
-      if (!counts(result.test, serving, connecting, nodes, search, measured)) continue;
-      if (!was_free(result, fastest, serving, connecting, nodes, search, measured)) continue;
+      if (!counts(result, fastest, serving, connecting, nodes, search, measured)) continue;
       if (!result.gb_per_s && measured.complaints.size() < failures_told_max) {
         measured.complaints.push_back(name_of(result.test, nodes) + ": " +
                                       why_none(serving, connecting, metric_of(options)));

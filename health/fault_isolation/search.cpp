@@ -194,8 +194,8 @@ class RoundPlan {
   std::vector<PlannedTest> tests_;
 };
 
-}  // namespace
-
+// What the round that `cases` is in tests; nothing: all is told. `busy` nodes are in no test. Pure
+// but for `random`.
 std::vector<PlannedTest> plan(const Cases& cases, const std::vector<bool>& busy,
                               std::mt19937_64& random) {
   RoundPlan round(cases, busy, random);
@@ -208,6 +208,8 @@ std::vector<PlannedTest> plan(const Cases& cases, const std::vector<bool>& busy,
   round.add_across();
   return round.take();
 }
+
+}  // namespace
 
 FaultSearch::FaultSearch(std::vector<PairNode> nodes, SearchSettings settings)
     : cases_(std::move(nodes), std::move(settings)),

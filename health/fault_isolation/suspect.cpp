@@ -1,16 +1,40 @@
 #include "health/fault_isolation/suspect.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace muster {
 
 namespace {
 
+double at_rank(std::vector<double> values, std::size_t rank) {
+  if (values.empty()) return 0;
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+// Of two the faster one is the measure, and its distance (none) the noise: a bad pair of two is
+// no reason to believe in noise.
+double upper_median(const std::vector<double>& values) {
+  return at_rank(values, values.size() / 2);
+}
+double lower_median(const std::vector<double>& values) {
+  return values.empty() ? 0 : at_rank(values, (values.size() - 1) / 2);
+}
+
+double relative(double value, double median) {
+  return median > 0 ? value / median - 1 : 0;
+}
+
+// The standard deviation of a normal distribution is 1.4826 times its median distance.
+constexpr double deviations_per_median_distance = 1.4826;
+
 std::size_t count_of(const std::vector<PairReading>& readings, PairGrade grade) {
-  return static_cast<std::size_t>(std::count_if(
-      readings.begin(), readings.end(),
-      [&](const PairReading& reading) { return reading.grade == grade && !reading.is_explained; }));
+  return static_cast<std::size_t>(std::ranges::count_if(readings, [&](const PairReading& reading) {
+    return reading.grade == grade && !reading.is_explained;
+  }));
 }
 
 // All that was measured counts, also what was not bad: picking the bad ones would see faults in
@@ -44,12 +68,40 @@ void take_mean(PairReading& reading, const std::vector<RailReading>& rails) {
 
 }  // namespace
 
+Baseline::Baseline(std::vector<std::vector<double>> values_by_lane, std::optional<double> floor,
+                   const SearchLimits& limits)
+    : floor_(floor), limits_(limits) {
+  std::vector<double> distances;
+  for (const auto& values : values_by_lane) {
+    medians_.push_back(upper_median(values));
+    for (const double value : values)
+      distances.push_back(std::abs(relative(value, medians_.back())));
+  }
+  noise_ = deviations_per_median_distance * lower_median(distances);
+}
+
+double Baseline::deviation(std::size_t lane, double value) const {
+  return lane < medians_.size() ? relative(value, medians_[lane]) : 0;
+}
+
+PairGrade Baseline::grade(std::size_t lane, std::optional<double> value) const {
+  if (!value) return PairGrade::unknown;
+  const double off = deviation(lane, *value);
+  if ((floor_ && *value < *floor_) || off < -limits_.bad_below_median) return PairGrade::bad;
+  return off < -limits_.doubtful_below_median ? PairGrade::doubtful : PairGrade::good;
+}
+
+bool is_beyond_noise(double mean_deviation, std::size_t count, double noise, double deviations) {
+  if (count == 0) return false;
+  return mean_deviation <= -deviations * noise / std::sqrt(static_cast<double>(count));
+}
+
 bool fails(const PairReading& reading) {
   return reading.grade == PairGrade::bad || reading.grade == PairGrade::unknown;
 }
 
 bool failed_with_good(const std::vector<PairReading>& readings) {
-  return std::any_of(readings.begin(), readings.end(), [](const PairReading& reading) {
+  return std::ranges::any_of(readings, [](const PairReading& reading) {
     return fails(reading) && reading.partner_is_good;
   });
 }
@@ -78,14 +130,12 @@ bool gave_no_result(const std::vector<PairReading>& readings) {
 }
 
 bool had_bad_pair_across(const std::vector<PairReading>& readings) {
-  return std::any_of(readings.begin(), readings.end(),
-                     [](const PairReading& reading) { return fails(reading) && reading.across; });
+  return std::ranges::any_of(
+      readings, [](const PairReading& reading) { return fails(reading) && reading.across; });
 }
 
 std::size_t readings_with_good(const std::vector<PairReading>& readings) {
-  return static_cast<std::size_t>(
-      std::count_if(readings.begin(), readings.end(),
-                    [](const PairReading& reading) { return reading.partner_is_good; }));
+  return static_cast<std::size_t>(std::ranges::count_if(readings, &PairReading::partner_is_good));
 }
 
 std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bool was_silent,
@@ -129,16 +179,12 @@ PairReading reading_of_rails(const std::vector<RailReading>& rails,
 }
 
 std::string text_of(const PairReading& reading, const std::string& partner) {
+  const std::string begin = "with " + partner + " in round " + std::to_string(reading.round) + ": ";
+  if (!reading.gb_per_s) return begin + "no result";
   char text[96];
-  if (!reading.gb_per_s) {
-    std::snprintf(text, sizeof text, " in round %d: no result", reading.round);
-  } else {
-    std::snprintf(text, sizeof text, " in round %d: %.1f GB/s, %.1f %% %s the median",
-                  reading.round, *reading.gb_per_s,
-                  100 * (reading.deviation < 0 ? -reading.deviation : reading.deviation),
-                  reading.deviation < 0 ? "below" : "above");
-  }
-  return "with " + partner + text;
+  std::snprintf(text, sizeof text, "%.1f GB/s, %.1f %% %s the median", *reading.gb_per_s,
+                100 * std::abs(reading.deviation), reading.deviation < 0 ? "below" : "above");
+  return begin + text;
 }
 
 }  // namespace muster

@@ -62,10 +62,6 @@ void name_opened(SourceFiles& files) {
   for (auto& [path, reading] : opened) files.add(path, std::move(reading));
 }
 
-void add_all(SourceFiles& files, const SourceFiles& more) {
-  for (const auto& [path, reading] : more.all()) files.add(path, reading);
-}
-
 }  // namespace
 
 bool CheckChoice::has(std::string_view check) const {
@@ -109,9 +105,9 @@ void CheckRun::read(const NodeReadings& readings, const CheckMoment& at) {
   if (stage_ == Stage::sources) {
     take_sources(readings);
     sources_at_ = at;
-    stage_ = after_sources();
+    stage_ = has(groups_, SourceGroup::gpu) ? Stage::gpus : after_gpus();
   } else if (stage_ == Stage::gpus) {
-    add_all(files_, readings.files);
+    for (const auto& [path, reading] : readings.files.all()) files_.add(path, reading);
     gpus_ = readings.gpus.value_or(GpuReadings());
     gpus_at_ = at;
     gpus_took_ = readings.files_took + readings.gpus_took;
@@ -141,18 +137,12 @@ void CheckRun::take_sources(const NodeReadings& readings) {
   looks_took_ = files_took_;
 }
 
-CheckRun::Stage CheckRun::after_sources() const {
-  return has(groups_, SourceGroup::gpu) ? Stage::gpus : after_gpus();
-}
-
-CheckRun::Stage CheckRun::after_gpus() const {
-  return is_watching() ? Stage::pause : Stage::over;
-}
-
 // Nobody who sleeps in the first look: nobody is stuck.
-bool CheckRun::is_watching() const {
-  return !looks_.empty() && looks_.size() < stuck_samples && situation_.may_pause &&
-         watches(situation_.phase) && has_sleeper(looks_.front());
+CheckRun::Stage CheckRun::after_gpus() const {
+  const bool is_watching = !looks_.empty() && looks_.size() < stuck_samples &&
+                           situation_.may_pause && watches(situation_.phase) &&
+                           has_sleeper(looks_.front());
+  return is_watching ? Stage::pause : Stage::over;
 }
 
 void CheckRun::judge(const CheckMoment& now) {

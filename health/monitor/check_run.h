@@ -90,9 +90,7 @@ class CheckRun {
   enum class Stage { sources, gpus, looks, pause, over };
 
   void take_sources(const NodeReadings& readings);
-  Stage after_sources() const;
   Stage after_gpus() const;
-  bool is_watching() const;
   void judge(const CheckMoment& now);
   bool is_kept(const HealthFinding& finding) const;
 

@@ -17,7 +17,6 @@ namespace muster {
 
 class DeviceNames {
  public:
-  DeviceNames() = default;
   DeviceNames(std::map<std::string, std::string> gpus, std::map<std::string, std::string> hcas,
               std::set<std::string, std::less<>> skipped);
 

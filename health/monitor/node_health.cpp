@@ -35,10 +35,6 @@ SourceGroups groups_of(const std::vector<SampleWanted>& samples, bool is_idle) {
   return groups;
 }
 
-Milliseconds as_ms(SinceBoot time) {
-  return std::chrono::duration_cast<Milliseconds>(time);
-}
-
 }  // namespace
 
 NodeHealth::NodeHealth(HealthProfile profile, NodeHealthMemory saved)
@@ -164,7 +160,8 @@ SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {
       next = next ? std::min(*next, left) : left;
     }
   }
-  if (due.groups == 0 && next) due.next_in = std::max(Milliseconds{1}, as_ms(*next));
+  if (due.groups == 0 && next)
+    due.next_in = std::max(Milliseconds{1}, std::chrono::duration_cast<Milliseconds>(*next));
   return due;
 }
 

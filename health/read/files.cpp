@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <map>
 #include <memory>
@@ -21,7 +20,9 @@
 
 #include "health/model/profile.h"
 #include "health/model/source_files.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -346,8 +347,7 @@ bool did_not_answer(const FileReading& reading) {
 
 std::optional<std::string_view> probe_value(std::string_view text, std::string_view key) {
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string_view line = take_until(text, '\n');
     if (line.starts_with(key) && line.substr(key.size()).starts_with(' '))
       return line.substr(key.size() + 1);
   }
@@ -356,11 +356,7 @@ std::optional<std::string_view> probe_value(std::string_view text, std::string_v
 
 std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key) {
   const auto said = probe_value(text, key);
-  if (!said) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(said->data(), said->data() + said->size(), value);
-  const bool is_whole = error == std::errc() && end == said->data() + said->size();
-  return is_whole ? std::optional(value) : std::nullopt;
+  return said ? read_integer(*said) : std::nullopt;
 }
 
 }  // namespace muster

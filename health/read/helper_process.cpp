@@ -36,16 +36,15 @@ struct SpawnPlan {
   }
 };
 
-// A helper that the kernel does not give up must hold no pipe that somebody reads to its end.
-void plan_files(SpawnPlan& plan, int socket, int stream) {
+// 0, or why not.
+int spawn_helper(const std::vector<std::string>& argv, int socket, int stream, pid_t& pid) {
+  SpawnPlan plan;
   ::posix_spawn_file_actions_adddup2(&plan.files, socket, helper_socket);
   ::posix_spawn_file_actions_adddup2(&plan.files, stream, helper_stream);
+  // One that the kernel does not give up must hold no pipe that somebody reads to its end.
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     ::posix_spawn_file_actions_addopen(&plan.files, standard, "/dev/null", O_RDWR, 0);
   ::posix_spawn_file_actions_addclosefrom_np(&plan.files, helper_stream + 1);
-}
-
-void plan_signals(SpawnPlan& plan) {
   sigset_t all;
   sigset_t none;
   ::sigfillset(&all);
@@ -54,13 +53,6 @@ void plan_signals(SpawnPlan& plan) {
   ::posix_spawnattr_setsigmask(&plan.attributes, &none);
   ::posix_spawnattr_setflags(&plan.attributes,
                              POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-}
-
-// 0, or why not.
-int spawn_helper(const std::vector<std::string>& argv, int socket, int stream, pid_t& pid) {
-  SpawnPlan plan;
-  plan_files(plan, socket, stream);
-  plan_signals(plan);
   std::vector<char*> arguments;
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);

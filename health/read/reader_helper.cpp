@@ -152,51 +152,37 @@ class EventWatch {
   bool is_announced_ = false;
 };
 
-class Helper {
- public:
-  Helper(int socket, SharedStream stream)
-      : socket_(socket), teller_(socket, std::move(stream)), watch_(teller_) {}
+void obey(const HelperCommand& command, Teller& teller, EventWatch& watch) {
+  if (const auto* wanted = std::get_if<WatchCommand>(&command)) return watch.want(*wanted);
+  const auto& read = std::get<ReadCommand>(command);
+  read_and_tell(read, teller);
+  if (read.request.gpus) ask_and_tell(read.request, teller);
+  teller.tell(ReadOver{});
+  watch.is_interrupted();
+}
 
-  int serve() {
-    while (true) {
-      pollfd one{socket_, POLLIN, 0};
-      const int ready = ::poll(&one, 1, watch_.pause_ms());
-      if (ready == 0) watch_.step();
-      if (ready <= 0) continue;
-      if (!hear()) return 0;
-      while (const auto frame = cutter_.next()) {
-        const auto command = decode_command(*frame);
-        if (!command) return 2;
-        obey(*command);
-      }
-      if (cutter_.is_broken()) return 2;
+int serve(int socket, SharedStream stream) {
+  Teller teller(socket, std::move(stream));
+  EventWatch watch(teller);
+  FrameCutter cutter(command_bytes_max);
+  std::array<char, 65536> part{};
+  while (true) {
+    pollfd one{socket, POLLIN, 0};
+    const int ready = ::poll(&one, 1, watch.pause_ms());
+    if (ready == 0) watch.step();
+    if (ready <= 0) continue;
+    const ssize_t size = ::recv(socket, part.data(), part.size(), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return 0;
+    cutter.feed({part.data(), static_cast<std::size_t>(size)});
+    while (const auto frame = cutter.next()) {
+      const auto command = decode_command(*frame);
+      if (!command) return 2;
+      obey(*command, teller, watch);
     }
+    if (cutter.is_broken()) return 2;
   }
-
- private:
-  bool hear() {
-    std::array<char, 65536> part{};
-    const ssize_t size = ::recv(socket_, part.data(), part.size(), 0);
-    if (size < 0 && errno == EINTR) return true;
-    if (size <= 0) return false;
-    cutter_.feed({part.data(), static_cast<std::size_t>(size)});
-    return true;
-  }
-
-  void obey(const HelperCommand& command) {
-    if (const auto* watch = std::get_if<WatchCommand>(&command)) return watch_.want(*watch);
-    const auto& read = std::get<ReadCommand>(command);
-    read_and_tell(read, teller_);
-    if (read.request.gpus) ask_and_tell(read.request, teller_);
-    teller_.tell(ReadOver{});
-    watch_.is_interrupted();
-  }
-
-  int socket_;
-  Teller teller_;
-  EventWatch watch_;
-  FrameCutter cutter_{command_bytes_max};
-};
+}
 
 }  // namespace
 
@@ -207,7 +193,7 @@ int serve_node_reads(int socket) {
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   auto stream = SharedStream::open(socket + 1);
-  return stream ? Helper(socket, std::move(*stream)).serve() : 2;
+  return stream ? serve(socket, std::move(*stream)) : 2;
 }
 
 }  // namespace muster

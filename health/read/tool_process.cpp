@@ -15,6 +15,8 @@
 #include <string_view>
 #include <thread>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {
@@ -63,8 +65,7 @@ bool is_somewhere(const std::string& tool) {
   const char* path = std::getenv("PATH");
   std::string_view folders = path == nullptr ? "" : path;
   while (!folders.empty()) {
-    const std::string_view folder = folders.substr(0, folders.find(':'));
-    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    const std::string_view folder = take_until(folders, ':');
     const std::string there = std::string(folder.empty() ? "." : folder) + "/" + tool;
     if (::access(there.c_str(), F_OK) == 0) return true;
   }

@@ -15,6 +15,8 @@ std::string number_text(double value);
 
 // Of a text that is a finite number of 0 or more, and nothing else.
 std::optional<double> read_number(std::string_view text);
+// Of a text that is a whole number, and nothing else.
+std::optional<std::int64_t> read_integer(std::string_view text);
 
 std::string encode_base64(std::string_view bytes);  // RFC 4648: padded, on one line
 

@@ -32,6 +32,13 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(white_space) - begin + 1);
 }
 
+// Takes what stands before the next `end`, or all, off the front, and that `end` with it.
+inline std::string_view take_until(std::string_view& text, char end) {
+  const std::string_view part = text.substr(0, text.find(end));
+  text.remove_prefix(part.size() < text.size() ? part.size() + 1 : part.size());
+  return part;
+}
+
 // Whether a text holds another, anywhere in it.
 inline bool mentions(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;

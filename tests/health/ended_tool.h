@@ -16,4 +16,10 @@ inline ToolRun ended(int code, std::string output, std::string errors = "") {
   return run;
 }
 
+inline ToolRun not_installed() {
+  ToolRun run;
+  run.is_found = false;
+  return run;
+}
+
 }  // namespace muster

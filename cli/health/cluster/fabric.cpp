@@ -11,7 +11,6 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/host/facts.h"
-#include "health/fabric/host_device.h"
 #include "health/model/check.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/duration.h"

@@ -106,8 +106,9 @@ ProbePlan plan_for(const Question& question, const std::string& target,
                    const BenchmarksAsked& wanted) {
   const auto known = question.profiles.find(target);
   const bool is_known = known != question.profiles.end();
-  ExpectedMeasurement expected{wanted.only, wanted.disk, !is_known && wanted.only.empty()};
+  ProbeSituation expected{!is_known && wanted.only.empty(), wanted.only};
   if (wanted.burn_minutes) expected.verify = std::chrono::minutes(*wanted.burn_minutes);
+  expected.disk_directory = wanted.disk;
   return expected_plan(is_known ? known->second : HealthProfile{}, expected);
 }
 

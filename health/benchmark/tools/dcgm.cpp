@@ -1,13 +1,13 @@
-#include "health/benchmark/tools/dcgm.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "health/benchmark/tools/sample_line.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -57,10 +57,8 @@ std::optional<TestStatus> status_of(const Json* node) {
 std::optional<int> gpu_in(std::string_view word) {
   const std::size_t first = word.find_first_not_of(' ');
   word.remove_prefix(std::min(first, word.size()));
-  int gpu = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), gpu);
-  const bool is_gpu = error == std::errc() && end == word.data() + word.size() && gpu >= 0;
-  return is_gpu && gpu <= gpu_max ? std::optional(gpu) : std::nullopt;
+  const auto gpu = read_integer(word);
+  return gpu && *gpu >= 0 && *gpu <= gpu_max ? std::optional(static_cast<int>(*gpu)) : std::nullopt;
 }
 
 std::optional<int> gpu_in(const Json& node) {
@@ -75,9 +73,7 @@ std::vector<int> gpus_in(const std::string& list) {
   std::vector<int> gpus;
   std::string_view rest = list;
   while (!rest.empty()) {
-    const std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-    if (const auto gpu = gpu_in(word)) gpus.push_back(*gpu);
+    if (const auto gpu = gpu_in(take_until(rest, ','))) gpus.push_back(*gpu);
   }
   return gpus;
 }
@@ -126,24 +122,18 @@ struct Warnings {
   bool any = false;
 };
 
-void take_warning(Warnings& all, const Json& warning) {
-  if (warning.is_null()) return;
-  const Json* severity = member(warning, "error_severity");
-  const bool is_slight =
-      severity != nullptr && (*severity == monitor_severity || *severity == config_severity);
-  all.are_slight = all.are_slight && is_slight;
-  all.any = true;
-  if (all.first.empty()) all.first = warning_text(warning);
-}
-
 Warnings warnings_of(const Json& result) {
   Warnings all;
   const Json* node = member(result, "warnings");
   if (node == nullptr) return all;
-  if (list_in(node) == nullptr) {
-    take_warning(all, *node);
-  } else {
-    for (const Json& each : *node) take_warning(all, each);
+  for (const Json& warning : node->is_array() ? *node : Json::array({*node})) {
+    if (warning.is_null()) continue;
+    const Json* severity = member(warning, "error_severity");
+    const bool is_slight =
+        severity != nullptr && (*severity == monitor_severity || *severity == config_severity);
+    all.are_slight = all.are_slight && is_slight;
+    all.any = true;
+    if (all.first.empty()) all.first = warning_text(warning);
   }
   return all;
 }
@@ -289,21 +279,8 @@ using Clock = std::chrono::steady_clock;
 // Asked to end, dcgmi stops what it began in the host engine, which is another process.
 constexpr std::chrono::seconds stopping_limit{10};
 
-}  // namespace
-
-DcgmLevel dcgm_level(int level) {
-  // NVIDIA: seconds, two minutes, a quarter of an hour, "extended". The limits are ours: twice as
-  // long and more, since memory and GPUs differ.
-  constexpr std::array<DcgmLevel, dcgm_level_max> levels{
-      DcgmLevel{seconds(20), minutes(2)}, DcgmLevel{minutes(2), minutes(8)},
-      DcgmLevel{minutes(15), minutes(45)}, DcgmLevel{minutes(60), minutes(180)}};
-  return levels[static_cast<std::size_t>(std::clamp(level, 1, dcgm_level_max) - 1)];
-}
-
-std::vector<std::string> dcgm_argv(int level) {
-  return {"dcgmi", "diag", "-r", std::to_string(level), "-j"};
-}
-
+// The samples of each device that is told of, and of the node where tests are of no device. A test
+// that passed or was skipped is no fault; a device whose tests were all skipped has no number.
 Result<std::vector<PerformanceSample>> read_dcgm_report(std::string_view output) {
   // Its libraries may warn beforehand.
   output.remove_prefix(std::min(output.find('{'), output.size()));
@@ -326,14 +303,22 @@ Result<std::vector<PerformanceSample>> read_dcgm_report(std::string_view output)
   return samples;
 }
 
+}  // namespace
+
+DcgmLevel dcgm_level(int level) {
+  // NVIDIA: seconds, two minutes, a quarter of an hour, "extended". The limits are ours: twice as
+  // long and more, since memory and GPUs differ.
+  constexpr std::array<DcgmLevel, dcgm_level_max> levels{
+      DcgmLevel{seconds(20), minutes(2)}, DcgmLevel{minutes(2), minutes(8)},
+      DcgmLevel{minutes(15), minutes(45)}, DcgmLevel{minutes(60), minutes(180)}};
+  return levels[static_cast<std::size_t>(std::clamp(level, 1, dcgm_level_max) - 1)];
+}
+
 std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, seconds limit) {
   const auto none = [](const std::string& why) {
     return std::vector<PerformanceSample>{no_number(dcgm_metric, why)};
   };
-  if (!run.is_found) {
-    const std::string_view metric = dcgm_metric;
-    return no_numbers({&metric, 1}, dcgm, run);
-  }
+  if (!run.is_found) return {no_number(dcgm_metric, dcgm, run)};
   if (!run.exit_code) return none(why_no_report(run, limit));
   if (run.is_cut) return none("the report of dcgmi is too long");
   auto samples = read_dcgm_report(run.output);
@@ -351,8 +336,8 @@ std::vector<PerformanceSample> dcgm_samples(const ToolRun& run, seconds limit) {
 }
 
 std::vector<PerformanceSample> run_dcgm(int level, seconds limit) {
-  return dcgm_samples(ToolProcess(dcgm_argv(level)).wait(Clock::now() + limit, stopping_limit),
-                      limit);
+  ToolProcess tool({"dcgmi", "diag", "-r", std::to_string(level), "-j"});
+  return dcgm_samples(tool.wait(Clock::now() + limit, stopping_limit), limit);
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/fio.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "health/benchmark/tools/sample_line.h"
-#include "health/read/tool_process.h"
 
 namespace muster {
 
@@ -24,6 +23,11 @@ using Json = nlohmann::json;
 
 constexpr BenchmarkTool fio{"fio", "fio"};
 constexpr std::array<std::string_view, 2> disk_metrics{"fio_write_mb_per_s", "fio_read_mb_per_s"};
+// Of the free space: others may write at the same time.
+constexpr double free_share = 0.05;
+constexpr std::uint64_t block_bytes = 4ull << 20;
+// Less tells of the disk's own cache only.
+constexpr std::uint64_t least_bytes = 32ull << 20;
 // To begin, and to flush what was written until its time was over.
 constexpr std::chrono::seconds fio_margin{15};
 
@@ -59,7 +63,7 @@ class DiskFile {
       return directory + " is in memory, not on a disk";
     bytes_ = disk_probe_bytes(options.bytes, static_cast<std::uint64_t>(found.f_bavail) *
                                                  static_cast<std::uint64_t>(found.f_bsize));
-    if (bytes_ < std::min(options.bytes, disk_probe_least_bytes)) {
+    if (bytes_ < std::min(options.bytes, least_bytes)) {
       return "a twentieth of the free space of " + directory + " is " +
              std::to_string(bytes_ >> 20) + " MiB: too little";
     }
@@ -86,7 +90,7 @@ std::uint64_t run_fio(const FioCall& call, std::vector<PerformanceSample>& sampl
   const std::string_view metric = disk_metrics[call.way == DiskWay::write ? 0 : 1];
   const ToolRun run = ToolProcess(fio_argv(call)).wait(Clock::now() + call.time + fio_margin);
   if (run.exit_code != 0) {
-    samples.push_back(no_numbers({&metric, 1}, fio, run).front());
+    samples.push_back(no_number(metric, fio, run));
     return 0;
   }
   const auto figures = read_fio(run.output, call.way);
@@ -139,9 +143,8 @@ Result<FioFigures> read_fio(std::string_view text, DiskWay way) {
 }
 
 std::uint64_t disk_probe_bytes(std::uint64_t wanted, std::uint64_t free_bytes) {
-  const auto most =
-      static_cast<std::uint64_t>(static_cast<double>(free_bytes) * disk_probe_free_share);
-  return std::min(wanted, most) / disk_block_bytes * disk_block_bytes;
+  const auto most = static_cast<std::uint64_t>(static_cast<double>(free_bytes) * free_share);
+  return std::min(wanted, most) / block_bytes * block_bytes;
 }
 
 std::vector<PerformanceSample> disk_samples(const DiskProbeOptions& options) {

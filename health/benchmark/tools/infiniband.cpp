@@ -2,19 +2,59 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
-#include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "health/benchmark/tools/sample_line.h"
-#include "health/read/tool_process.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
+
+// A message that large fills the link with few of them under way.
+constexpr const char* bandwidth_message_bytes = "1048576";
+constexpr const char* latency_message_bytes = "2";
+// With a duration instead, the tool prints no percentiles.
+constexpr const char* latency_rounds = "20000";
+constexpr std::string_view bandwidth_title = "BW average[Gb/sec]";
+constexpr std::size_t bandwidth_column = 3;
+constexpr std::string_view latency_title = "99% percentile[usec]";
+constexpr std::size_t latency_column = 7;
+constexpr std::size_t columns_max = 32;
+
+// Of a line of numbers; other lines may stand between title and numbers ("Conflicting CPU
+// frequency values detected").
+std::optional<double> column_of(std::string_view line, std::size_t column) {
+  const auto words = words_in_line(line, columns_max);
+  if (words.size() <= column + 1) return std::nullopt;
+  for (const std::string_view word : words) {
+    if (!read_number(word)) return std::nullopt;
+  }
+  return read_number(words[column]);
+}
+
+// A positive one of the last line of numbers below the title.
+std::optional<double> last_in_table(std::string_view output, std::string_view title,
+                                    std::size_t column) {
+  bool is_below = false;
+  std::optional<double> last;
+  while (!output.empty()) {
+    const std::string_view line = take_until(output, '\n');
+    if (line.find("#bytes") != std::string_view::npos) {
+      is_below = line.find(title) != std::string_view::npos;
+      last.reset();
+    } else if (const auto value = is_below ? column_of(line, column) : std::nullopt) {
+      last = value;
+    }
+  }
+  return last && *last > 0 ? last : std::nullopt;
+}
+
+std::string perftest_program(PerftestKind kind) {
+  return kind == PerftestKind::write_bandwidth ? "ib_write_bw" : "ib_write_lat";
+}
 
 using Clock = std::chrono::steady_clock;
 
@@ -24,18 +64,8 @@ constexpr std::chrono::seconds set_up_limit{20};
 constexpr std::chrono::milliseconds between_meetings{200};
 constexpr const char* loop_metric = "ib_write_bw_gbps";
 
-struct PairTestOfPort {
-  PerftestKind kind;
-  const char* metric;
-};
-constexpr std::array pair_tests{
-    PairTestOfPort{PerftestKind::write_bandwidth, "ib_write_bw_host_gbps"},
-    PairTestOfPort{PerftestKind::write_latency, "ib_latency_p99_us"}};
-
-struct PairCall {
-  PerftestCall call;
-  const char* metric;
-};
+constexpr std::array pair_tests{std::pair(PerftestKind::write_bandwidth, "ib_write_bw_host_gbps"),
+                                std::pair(PerftestKind::write_latency, "ib_latency_p99_us")};
 
 PerftestCall call_of(const InfinibandProbeOptions& options, const HcaPort& port) {
   PerftestCall call;
@@ -67,15 +97,16 @@ std::optional<int> gpu_of(const InfinibandProbeOptions& options, std::size_t hca
 }
 
 // The two ends go through them in the same order, each on a TCP port of its own.
-std::vector<PairCall> pair_calls(const InfinibandProbeOptions& options) {
-  std::vector<PairCall> calls;
+std::vector<std::pair<PerftestCall, std::string>> pair_calls(
+    const InfinibandProbeOptions& options) {
+  std::vector<std::pair<PerftestCall, std::string>> calls;
   std::uint16_t tcp_port = options.tcp_port;
   for (const HcaPort& port : options.ports) {
-    for (const PairTestOfPort& test : pair_tests) {
+    for (const auto& [kind, metric] : pair_tests) {
       PerftestCall call = call_of(options, port);
-      call.kind = test.kind;
+      call.kind = kind;
       call.tcp_port = tcp_port++;
-      calls.push_back({std::move(call), test.metric});
+      calls.emplace_back(std::move(call), metric);
     }
   }
   return calls;
@@ -83,14 +114,58 @@ std::vector<PairCall> pair_calls(const InfinibandProbeOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> perftest_argv(const PerftestCall& call) {
+  const bool is_bandwidth = call.kind == PerftestKind::write_bandwidth;
+  // -F: a processor that changes its clock is no reason to end.
+  std::vector<std::string> argv{perftest_program(call.kind),
+                                "-d",
+                                call.device,
+                                "-i",
+                                std::to_string(call.port),
+                                "-p",
+                                std::to_string(call.tcp_port),
+                                "-F",
+                                "-s",
+                                is_bandwidth ? bandwidth_message_bytes : latency_message_bytes};
+  if (is_bandwidth) {
+    // The first and the last second are not counted.
+    argv.insert(argv.end(),
+                {"--report_gbits", "-f", "1", "-D", std::to_string(call.time.count() + 2)});
+  } else {
+    argv.insert(argv.end(), {"-n", latency_rounds});
+  }
+  if (call.gpu) argv.push_back("--use_cuda=" + std::to_string(*call.gpu));
+  if (!call.server.empty()) argv.push_back(call.server);
+  return argv;
+}
+
+std::optional<double> read_write_bandwidth(std::string_view output) {
+  return last_in_table(output, bandwidth_title, bandwidth_column);
+}
+
+std::optional<double> read_write_latency(std::string_view output) {
+  return last_in_table(output, latency_title, latency_column);
+}
+
+PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,
+                                  const ToolRun& run) {
+  const std::string program = perftest_program(call.kind);
+  const BenchmarkTool tool{program.c_str(), "perftest"};
+  PerformanceSample sample = no_number(metric, tool, run);
+  sample.device = call.device + ":" + std::to_string(call.port);
+  if (run.exit_code != 0) return sample;
+  sample.value = call.kind == PerftestKind::write_bandwidth ? read_write_bandwidth(run.output)
+                                                            : read_write_latency(run.output);
+  if (sample.value) sample.error.clear();
+  return sample;
+}
+
 Result<HcaPort> read_hca_port(const std::string& text) {
   const std::string_view device = std::string_view(text).substr(0, text.find(':'));
   const std::string_view number =
       device.size() == text.size() ? "1" : std::string_view(text).substr(device.size() + 1);
-  int port = 0;
-  const auto [at, error] = std::from_chars(number.data(), number.data() + number.size(), port);
-  const bool is_port =
-      error == std::errc() && at == number.data() + number.size() && port >= 1 && port <= 255;
+  const auto port = read_integer(number);
+  const bool is_port = port && *port >= 1 && *port <= 255;
   const auto fits = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
@@ -98,7 +173,7 @@ Result<HcaPort> read_hca_port(const std::string& text) {
   const bool is_name = !device.empty() && device.size() <= 60 && device.front() != '-' &&
                        std::ranges::all_of(device, fits);
   if (!is_port || !is_name) return Error{"'" + text + "' is no port of an HCA, as mlx5_0:1 is"};
-  return HcaPort{std::string(device), port};
+  return HcaPort{std::string(device), static_cast<int>(*port)};
 }
 
 void probe_infiniband_loop(const InfinibandProbeOptions& options) {

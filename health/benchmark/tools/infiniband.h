@@ -1,17 +1,45 @@
-// InfiniBand bandwidth and latency by the perftest tools, which this runs and ends: from one HCA of
-// the node to the next, and between the same HCAs of two nodes, one pair after the other. Prints
-// what it finds; the serving end of two nodes prints nothing.
+// InfiniBand bandwidth and latency by the perftest tools (https://github.com/linux-rdma/perftest,
+// 4.5), which this runs and ends: from one HCA of the node to the next, and between the same HCAs
+// of two nodes, one pair after the other. One end serves, the other connects to it over TCP and
+// measures. Their JSON is not valid: the table is read. Prints what it finds; the serving end of
+// two nodes prints nothing.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "health/benchmark/tools/perftest.h"
+#include "health/model/performance.h"
+#include "health/read/tool_process.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
+
+enum class PerftestKind { write_bandwidth, write_latency };
+
+struct PerftestCall {
+  PerftestKind kind = PerftestKind::write_bandwidth;
+  std::string device;  // "mlx5_0"
+  int port = 1;
+  std::uint16_t tcp_port = 18515;
+  std::string server;            // the host to connect to; empty: this end serves
+  std::optional<int> gpu;        // whose memory is written; nothing: the host's
+  std::chrono::seconds time{5};  // of a bandwidth
+};
+
+std::vector<std::string> perftest_argv(const PerftestCall& call);
+
+// The average of the last line, Gb/s; nothing when there is no table in Gb/s.
+std::optional<double> read_write_bandwidth(std::string_view output);
+// The 99th percentile of the last line, us.
+std::optional<double> read_write_latency(std::string_view output);
+
+// What a run of the measuring end says; without a number, why.
+PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,
+                                  const ToolRun& run);
 
 struct HcaPort {
   std::string device;

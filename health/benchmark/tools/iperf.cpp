@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/iperf.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "health/benchmark/tools/sample_line.h"
-#include "health/read/tool_process.h"
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/nccl_tests.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <optional>
@@ -19,15 +19,6 @@ constexpr std::size_t row_columns = 13;
 constexpr std::size_t out_of_place = 7;
 constexpr std::size_t in_place = 11;
 
-std::vector<std::string_view> row_words(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (line = trimmed(line); !line.empty() && words.size() <= row_columns; line = trimmed(line)) {
-    words.push_back(line.substr(0, line.find_first_of(white_space)));
-    line.remove_prefix(words.back().size());
-  }
-  return words;
-}
-
 struct TableRow {
   double bytes = 0;
   double bus_gb_per_s = 0;
@@ -35,7 +26,7 @@ struct TableRow {
 };
 
 std::optional<TableRow> read_row(std::string_view line) {
-  const auto words = row_words(line);
+  const auto words = words_in_line(line, row_columns + 1);
   if (words.size() != row_columns) return std::nullopt;
   const auto bytes = read_number(words[0]);
   const auto out = read_number(words[out_of_place]);
@@ -51,6 +42,23 @@ std::string metric_of(const AllReduceCall& call) {
                               : "allreduce" + std::to_string(call.gpus) + "_gb_per_s";
 }
 
+// Of the largest message, GB/s, the slower of out-of-place and in-place. An error where a result
+// was wrong or there is no table.
+Result<double> read_all_reduce(std::string_view output) {
+  std::optional<TableRow> largest;
+  bool is_right = false;
+  while (!output.empty()) {
+    const std::string_view line = take_until(output, '\n');
+    if (line.starts_with("# Out of bounds values : 0 ")) is_right = true;
+    const auto row = read_row(line);
+    if (!row) continue;
+    if (row->is_wrong) return Error{"all_reduce_perf: a wrong result, or one it did not check"};
+    if (!largest || row->bytes > largest->bytes) largest = row;
+  }
+  if (!largest || !is_right) return Error{"the table of all_reduce_perf cannot be read"};
+  return largest->bus_gb_per_s;
+}
+
 }  // namespace
 
 std::vector<std::string> nccl_tests_argv(const AllReduceCall& call) {
@@ -63,35 +71,17 @@ std::vector<std::string> nccl_tests_argv(const AllReduceCall& call) {
   return argv;
 }
 
-Result<double> read_all_reduce(std::string_view output) {
-  std::optional<TableRow> largest;
-  bool is_right = false;
-  while (!output.empty()) {
-    const std::string_view line = output.substr(0, output.find('\n'));
-    output.remove_prefix(std::min(output.size(), line.size() + 1));
-    if (line.starts_with("# Out of bounds values : 0 ")) is_right = true;
-    const auto row = read_row(line);
-    if (!row) continue;
-    if (row->is_wrong) return Error{"all_reduce_perf: a wrong result, or one it did not check"};
-    if (!largest || row->bytes > largest->bytes) largest = row;
-  }
-  if (!largest || !is_right) return Error{"the table of all_reduce_perf cannot be read"};
-  return largest->bus_gb_per_s;
-}
-
 std::vector<PerformanceSample> nccl_tests_samples(const AllReduceCall& call, const ToolRun& run) {
   const std::string metric = metric_of(call);
-  const std::string_view name = metric;
   // `env`, which is always there, says so with a code of its own.
   constexpr int code_of_env = 127;
   if (call.over_infiniband && run.exit_code == code_of_env) {
     ToolRun missing;
     missing.is_found = false;
-    return no_numbers({&name, 1}, nccl_tests, missing);
+    return {no_number(metric, nccl_tests, missing)};
   }
-  if (run.exit_code != 0) return no_numbers({&name, 1}, nccl_tests, run);
-  const auto number = read_all_reduce(run.output);
-  return {number ? number_of(metric, *number) : no_number(metric, number.error().message)};
+  if (run.exit_code != 0) return {no_number(metric, nccl_tests, run)};
+  return {number_of(metric, read_all_reduce(run.output))};
 }
 
 std::vector<PerformanceSample> run_nccl_tests(const AllReduceCall& call,

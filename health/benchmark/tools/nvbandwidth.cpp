@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/nvbandwidth.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -71,16 +71,8 @@ void take_test(const CopyTest& test, const Json& told, std::vector<PerformanceSa
                                                (status == "Passed" ? "no number" : status)));
 }
 
-}  // namespace
-
-std::vector<std::string> nvbandwidth_argv(CopyKind kind) {
-  std::vector<std::string> argv{"nvbandwidth", "--json"};
-  for (const CopyTest& test : copy_tests) {
-    if (test.kind == kind) argv.insert(argv.end(), {"--testcase", std::string(test.name)});
-  }
-  return argv;
-}
-
+// The samples of the kind's test cases: of each GPU, of each pair "gpu0:gpu1". A case that was
+// waived or failed has one without a number.
 Result<std::vector<PerformanceSample>> read_nvbandwidth(std::string_view text, CopyKind kind) {
   // Libraries may warn beforehand.
   text.remove_prefix(std::min(text.find('{'), text.size()));
@@ -103,6 +95,16 @@ Result<std::vector<PerformanceSample>> read_nvbandwidth(std::string_view text, C
   } catch (const std::exception&) {
     return Error{"the report of nvbandwidth cannot be read"};
   }
+}
+
+}  // namespace
+
+std::vector<std::string> nvbandwidth_argv(CopyKind kind) {
+  std::vector<std::string> argv{"nvbandwidth", "--json"};
+  for (const CopyTest& test : copy_tests) {
+    if (test.kind == kind) argv.insert(argv.end(), {"--testcase", std::string(test.name)});
+  }
+  return argv;
 }
 
 std::vector<PerformanceSample> nvbandwidth_samples(CopyKind kind, const ToolRun& run) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -39,6 +40,15 @@ std::string last_tool_line(std::string_view text) {
   return probe_text(text.substr(text.rfind('\n') + 1));  // npos + 1 is 0
 }
 
+std::vector<std::string_view> words_in_line(std::string_view line, std::size_t most) {
+  std::vector<std::string_view> words;
+  for (line = trimmed(line); !line.empty() && words.size() < most; line = trimmed(line)) {
+    words.push_back(line.substr(0, line.find_first_of(white_space)));
+    line.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
 void print_sample(const PerformanceSample& sample) {
   if (!sample.value) {
     const char* kind = sample.is_absent ? "absent " : "error ";
@@ -62,21 +72,28 @@ PerformanceSample number_of(std::string_view metric, double value, std::string d
   return {std::string(metric), std::move(device), value, ""};
 }
 
+PerformanceSample number_of(std::string_view metric, const Result<double>& value) {
+  return value ? number_of(metric, *value) : no_number(metric, value.error().message);
+}
+
 PerformanceSample no_number(std::string_view metric, const std::string& why) {
   return {std::string(metric), "", std::nullopt, probe_text(why)};
 }
 
+PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool,
+                            const ToolRun& run) {
+  const std::string program = tool.program;
+  PerformanceSample sample = no_number(
+      metric, run.is_found ? why_no_number(tool, run)
+                           : program + " is not installed (package " + tool.package + ")");
+  sample.is_absent = !run.is_found;
+  return sample;
+}
+
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
                                           const BenchmarkTool& tool, const ToolRun& run) {
-  const std::string program = tool.program;
-  const std::string why = run.is_found
-                              ? why_no_number(tool, run)
-                              : program + " is not installed (package " + tool.package + ")";
   std::vector<PerformanceSample> samples;
-  for (const std::string_view metric : metrics) {
-    samples.push_back(no_number(metric, why));
-    samples.back().is_absent = !run.is_found;
-  }
+  for (const std::string_view metric : metrics) samples.push_back(no_number(metric, tool, run));
   return samples;
 }
 

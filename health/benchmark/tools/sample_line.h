@@ -14,9 +14,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "health/model/performance.h"
 #include "health/read/tool_process.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -28,6 +30,9 @@ inline constexpr std::size_t probe_text_max = 300;
 std::string probe_text(std::string_view text);
 std::string last_tool_line(std::string_view text);  // "" where nothing was said
 
+// Those of a tool's line, between white space, `most` at most.
+std::vector<std::string_view> words_in_line(std::string_view line, std::size_t most);
+
 void print_sample(const PerformanceSample& sample);
 void print_samples(std::span<const PerformanceSample> samples);
 void print_waited(double percent);
@@ -38,10 +43,12 @@ struct BenchmarkTool {
 };
 
 PerformanceSample number_of(std::string_view metric, double value, std::string device = {});
+PerformanceSample number_of(std::string_view metric, const Result<double>& value);
 PerformanceSample no_number(std::string_view metric, const std::string& why);
 
-// Why a run gave no number, of each metric: the tool is not installed, did not end, or what it said
-// last.
+// Why a run gave no number: the tool is not installed, did not end, or what it said last.
+PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool, const ToolRun& run);
+// Of each metric.
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
                                           const BenchmarkTool& tool, const ToolRun& run);
 

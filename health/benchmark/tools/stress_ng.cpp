@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/stress_ng.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <set>
@@ -32,12 +32,6 @@ std::string_view metric_of(StressKind kind) {
   return kind == StressKind::stream ? "stream_mb_per_s" : processor_corruption_metric;
 }
 
-std::string_view take_yaml_line(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(text.size(), line.size() + 1));
-  return line;
-}
-
 // Each line that tells of a wrong result: "stress-ng: fail:  [5123] matrix: …". One process may
 // tell of many.
 PerformanceSample count_failures(const ToolRun& run) {
@@ -45,7 +39,7 @@ PerformanceSample count_failures(const ToolRun& run) {
   std::set<std::string> failed;
   std::string first;
   while (!text.empty()) {
-    const std::string_view line = take_yaml_line(text);
+    const std::string_view line = take_until(text, '\n');
     const std::size_t open = line.find('[');
     const std::size_t close = line.find(']', std::min(open, line.size()));
     if (!line.starts_with("stress-ng: fail:") || close == line.npos) continue;
@@ -56,6 +50,29 @@ PerformanceSample count_failures(const ToolRun& run) {
   auto sample = number_of(processor_corruption_metric, static_cast<double>(failed.size()));
   sample.note = probe_text(first.empty() ? "a stressor failed" : first);
   return sample;
+}
+
+// A number of a stressor in the metrics that stress-ng writes as YAML; an error where there is no
+// such stressor, or its number is none.
+Result<double> read_stress_metric(std::string_view yaml, std::string_view stressor,
+                                  std::string_view name) {
+  bool is_metrics = false;
+  bool is_of_stressor = false;
+  while (!yaml.empty()) {
+    const std::string_view line = take_until(yaml, '\n');
+    if (line.starts_with("metrics:")) is_metrics = true;
+    if (!is_metrics) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon == line.npos) continue;
+    const std::string_view key = trimmed(line.substr(0, colon));
+    const std::string_view value = trimmed(line.substr(colon + 2));
+    if (key == "- stressor") is_of_stressor = value == stressor;
+    if (!is_of_stressor || key != name) continue;
+    const auto number = read_number(value);
+    if (number && *number > 0) return *number;
+    break;
+  }
+  return Error{"stress-ng told no " + std::string(name) + " of " + std::string(stressor)};
 }
 
 Result<double> gflops_of(std::string_view yaml) {
@@ -97,40 +114,19 @@ std::vector<std::string> stress_ng_argv(const StressCall& call) {
   return argv;
 }
 
-Result<double> read_stress_metric(std::string_view yaml, std::string_view stressor,
-                                  std::string_view name) {
-  bool is_metrics = false;
-  bool is_of_stressor = false;
-  while (!yaml.empty()) {
-    std::string_view line = take_yaml_line(yaml);
-    if (line.starts_with("metrics:")) is_metrics = true;
-    if (!is_metrics) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon == line.npos) continue;
-    const std::string_view key = trimmed(line.substr(0, colon));
-    const std::string_view value = trimmed(line.substr(colon + 2));
-    if (key == "- stressor") is_of_stressor = value == stressor;
-    if (!is_of_stressor || key != name) continue;
-    const auto number = read_number(value);
-    if (number && *number > 0) return *number;
-    break;
-  }
-  return Error{"stress-ng told no " + std::string(name) + " of " + std::string(stressor)};
-}
-
 std::vector<PerformanceSample> stress_ng_samples(const StressCall& call, const ToolRun& run) {
   const std::string_view metric = metric_of(call.kind);
   const bool verifies = call.kind == StressKind::verify;
   if (run.exit_code == code_of_failure && verifies) return {count_failures(run)};
-  if (run.exit_code != 0) return no_numbers({&metric, 1}, stress_ng, run);
+  if (run.exit_code != 0) return {no_number(metric, stress_ng, run)};
   if (verifies) {
     // It verified something.
     const auto told = read_stress_metric(run.output, "matrix", "bogo-ops");
-    return {told ? number_of(metric, 0) : no_number(metric, told.error().message)};
+    return {number_of(metric, told ? Result<double>(0) : told)};
   }
-  const auto number = call.kind == StressKind::matrix ? gflops_of(run.output)
-                                                      : stream_of(run.output, call.processors);
-  return {number ? number_of(metric, *number) : no_number(metric, number.error().message)};
+  return {number_of(metric, call.kind == StressKind::matrix
+                                ? gflops_of(run.output)
+                                : stream_of(run.output, call.processors))};
 }
 
 std::vector<PerformanceSample> run_stress_ng(const StressCall& call) {

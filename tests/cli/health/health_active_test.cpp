@@ -159,6 +159,15 @@ TEST_CASE("a tool that is not installed is unknown, a matter of the node's setup
   CHECK_THAT(health_text(look, {}), ContainsSubstring("is not installed"));
 }
 
+TEST_CASE("a host of which no benchmark told a number is not ready") {
+  HealthState state;
+  const HostHealth look =
+      judged(measured({{"stream_mb_per_s", "", std::nullopt, "the benchmark reported nothing"}}),
+             with_floors({{"stream_mb_per_s", 9000}}), state);
+  CHECK(look.verdict.state == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unknown"));
+}
+
 TEST_CASE("busy processors are counted between two readings") {
   const auto before = processor_time(stat_before);
   const auto after = processor_time(stat_after);

@@ -1,12 +1,5 @@
 #include "health/read/files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <csignal>
 #include <random>
 
 #include "health/model/source_files.h"
@@ -24,54 +17,6 @@ Paths paths_read(const ReadRequest& request) {
   read_files(request, {{}, [&](std::string path, FileReading) { paths.push_back(path); }});
   return paths;
 }
-
-void send(int fd, const std::string& line) {
-  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
-}
-
-// Reads in a child, which is killed when it begins with `last`, or when it is done.
-struct KilledReader {
-  SourceFiles files;
-  std::string begun;
-  bool was_killed = false;
-
-  KilledReader(const ReadRequest& request, const std::string& last) {
-    int ends[2] = {-1, -1};
-    if (::pipe(ends) != 0) return;
-    const pid_t child = ::fork();
-    if (child == 0) read_in_child(request, ends[1]);
-    ::close(ends[1]);
-    FILE* stream = ::fdopen(ends[0], "r");
-    char line[512];
-    while (begun != last && std::fgets(line, sizeof line, stream) != nullptr) take(line);
-    if (begun == last) ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    was_killed = WIFSIGNALED(status);
-    std::fclose(stream);
-  }
-
- private:
-  [[noreturn]] static void read_in_child(const ReadRequest& request, int fd) {
-    read_files(
-        request,
-        {[fd](std::string_view path) { send(fd, "begin " + std::string(path) + "\n"); },
-         [fd](const std::string& path, const FileReading& reading) {
-           send(fd, "done " + path + "=" + reading.text.substr(0, reading.text.find('\n')) + "\n");
-         }});
-    ::_exit(0);
-  }
-
-  void take(std::string line) {
-    line.pop_back();
-    const std::string rest = line.substr(line.find(' ') + 1);
-    if (line.starts_with("begin ")) {
-      begun = rest;
-    } else {
-      files.add(rest.substr(0, rest.find('=')), rest.substr(rest.find('=') + 1));
-    }
-  }
-};
 
 }  // namespace
 
@@ -174,29 +119,6 @@ TEST_CASE("below a root of its own a file may take the place of a call") {
   CHECK(files.reading("open:/dev/uverbs0").error == "Permission denied");
   CHECK(files.reading("open:/dev/uverbs1").ok());
   CHECK(probe_number(files.reading("statvfs:/dev").text, "bytes"));
-}
-
-TEST_CASE("a reader that hangs is killed, and what it read before is kept") {
-  const FakeRoot root;
-  root.write("/a", "1\n");
-  root.write("/p/x", "2\n");
-  root.write("/p/z", "4\n");
-  root.write("/q", "5\n");
-  REQUIRE(::mkfifo(root.below("/p/y").c_str(), 0600) == 0);
-  ReadRequest request{root.path(), {"/a", "/p/*", "/q"}};
-
-  KilledReader first(request, "/p/y");
-  CHECK(first.was_killed);
-  CHECK(first.files.text("/a") == "1");
-  CHECK(first.files.text("/p/x") == "2");
-  CHECK_FALSE(first.files.all().contains("/q"));
-
-  request.skip.insert(first.begun);
-  KilledReader second(request, "never");
-  CHECK_FALSE(second.was_killed);
-  CHECK(second.files.text("/p/z") == "4");
-  CHECK(second.files.text("/q") == "5");
-  CHECK_FALSE(second.files.all().contains("/p/y"));
 }
 
 TEST_CASE("what a source reads is known from its words") {

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/dcgm.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <array>
 
@@ -127,9 +127,8 @@ TEST_CASE("a run of dcgmi that says nothing sound is unknown, with the reason") 
     REQUIRE(lines.size() == 1);
     return lines[0];
   };
-  ToolRun missing;
-  missing.is_found = false;
-  CHECK(only(missing) == "- absent dcgmi is not installed (package datacenter-gpu-manager)");
+  CHECK(only(not_installed()) ==
+        "- absent dcgmi is not installed (package datacenter-gpu-manager)");
   ToolRun hung;
   hung.output = report(R"([{"gpu_id": "0", "status": "Pass"}])");
   CHECK(only(hung) == "- unknown dcgmi did not end within 120 s");

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/fio.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/iperf.h"
+#include "health/benchmark/tools/tools.h"
 
 #include "tests/health/benchmark/tools/tool_output.h"
 

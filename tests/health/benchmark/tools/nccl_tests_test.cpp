@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/nccl_tests.h"
+#include "health/benchmark/tools/tools.h"
 
 #include "tests/health/benchmark/tools/tool_output.h"
 #include "tests/health/ended_tool.h"
@@ -58,9 +58,7 @@ TEST_CASE("a wrong result, no table or a failed run is no figure") {
   CHECK_FALSE(only(ended(0, "")).value);
   CHECK_THAT(only(ended(3, table, "n1: Test NCCL failure")).error,
              ContainsSubstring("ended with 3: n1: Test NCCL failure"));
-  ToolRun missing;
-  missing.is_found = false;
-  CHECK(only(missing).is_absent);
+  CHECK(only(not_installed()).is_absent);
   CHECK(only(ended(127, "", "env: 'all_reduce_perf': No such file or directory"), true).is_absent);
   CHECK_FALSE(only(ended(127, "", "")).is_absent);
 }

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/nvbandwidth.h"
+#include "health/benchmark/tools/tools.h"
 
 #include "tests/health/benchmark/tools/tool_output.h"
 #include "tests/health/ended_tool.h"
@@ -78,9 +78,7 @@ TEST_CASE("a test that was waived, a run that failed and a report of others are 
                         "d2h_gb_per_s - nvbandwidth: CUDA_ERROR_NO_DEVICE"});
   CHECK_THAT(lines_of(CopyKind::peer, ended(1, peer_report)).front(),
              ContainsSubstring("ended with 1"));
-  ToolRun missing;
-  missing.is_found = false;
-  const auto absent = nvbandwidth_samples(CopyKind::peer, missing);
+  const auto absent = nvbandwidth_samples(CopyKind::peer, not_installed());
   REQUIRE(absent.size() == 1);
   CHECK(absent.front().is_absent);
   CHECK_THAT(absent.front().error, ContainsSubstring("nvbandwidth is not installed"));

@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/perftest.h"
+#include "health/benchmark/tools/infiniband.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <random>
 
-#include "health/benchmark/tools/infiniband.h"
 #include "health/read/tool_process.h"
 #include "tests/health/benchmark/tools/tool_output.h"
 #include "tests/health/ended_tool.h"
@@ -115,9 +114,7 @@ TEST_CASE("a run's outcome is a sample of the port") {
   CHECK(good.device == "mlx5_3:1");
   CHECK(good.value == 390.12);
 
-  ToolRun absent;
-  absent.is_found = false;
-  const auto none = perftest_sample(call(), "ib_write_bw_gbps", absent);
+  const auto none = perftest_sample(call(), "ib_write_bw_gbps", not_installed());
   CHECK(none.is_absent);
   CHECK(none.error == "ib_write_bw is not installed (package perftest)");
 

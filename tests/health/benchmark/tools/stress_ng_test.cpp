@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/stress_ng.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <cmath>
 
@@ -69,9 +69,7 @@ TEST_CASE("a result that stress-ng finds wrong is a fault of the processors") {
 }
 
 TEST_CASE("where stress-ng is missing, hangs or says no number the figure is unknown") {
-  ToolRun missing;
-  missing.is_found = false;
-  const auto absent = only(StressKind::matrix, missing);
+  const auto absent = only(StressKind::matrix, not_installed());
   CHECK(absent.is_absent);
   CHECK(absent.error == "stress-ng is not installed (package stress-ng)");
   CHECK(only(StressKind::verify, {}).error == "stress-ng did not end in time");
