@@ -187,6 +187,25 @@ void sweep_one(const fs::path& root, const BlobSweep& sweep, const std::string& 
 
 }  // namespace
 
+Result<Removed> sweep_blobs(const fs::path& root, const BlobSweep& sweep) {
+  Removed removed{"files that no job needs", 0, 0};
+  std::error_code code;
+  if (!fs::exists(root, code)) return removed;
+  for (const auto& group : fs::directory_iterator(root, code)) {
+    const bool is_group = group.path().filename().string().size() == 2 &&
+                          fs::is_directory(group.symlink_status(code));
+    if (!is_group) continue;
+    std::error_code group_code;
+    for (fs::directory_iterator blob(group.path(), group_code), end; !group_code && blob != end;
+         blob.increment(group_code)) {
+      sweep_one(root, sweep, blob->path().filename().string(), removed);
+    }
+    if (group_code) return stage_error("read", group.path(), group_code.value());
+  }
+  if (code) return stage_error("read", root, code.value());
+  return removed;
+}
+
 BlobWriter::BlobWriter(fs::path root, std::string hash, fs::path temporary, Fd file)
     : root_(std::move(root)),
       expected_hash_(std::move(hash)),
