@@ -17,7 +17,7 @@ namespace {
 constexpr int widest_bar = 30;
 constexpr int narrowest_bar = 5;
 
-std::string number_text(const char* form, double value) {
+std::string in_form(const char* form, double value) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), form, value);
   return text.data();
@@ -46,7 +46,7 @@ std::vector<std::string> parts(const ProgressNumbers& numbers,
     if (numbers.total_steps) steps += "/" + std::to_string(*numbers.total_steps);
     out.push_back(steps);
   }
-  if (numbers.loss) out.push_back("loss " + number_text("%.4f", *numbers.loss));
+  if (numbers.loss) out.push_back("loss " + in_form("%.4f", *numbers.loss));
   if (time_left) out.push_back("ETA " + elapsed_text(*time_left));
   if (numbers.tokens_per_s) out.push_back(count_text(*numbers.tokens_per_s) + " tokens/s");
   return out;
