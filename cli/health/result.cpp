@@ -235,7 +235,7 @@ std::string metrics_table(const HostHealth& host, const HealthTextForm& form) {
 // How many checks passed, failed, are unknown, in how long, by which profile.
 std::string summary_of(const HostHealth& host) {
   const FindingCounts counts = counts_of(host.findings);
-  std::string text = counted(static_cast<std::size_t>(counts.pass), "check") + " passed, " +
+  std::string text = plural(static_cast<std::size_t>(counts.pass), "check") + " passed, " +
                      std::to_string(counts.fail) + " failed, " + std::to_string(counts.unknown) +
                      " unknown, in " + elapsed_text(Milliseconds{host.took_ms});
   if (host.counts.first_readings > 0) {
@@ -461,7 +461,7 @@ HostHealth not_measured(const std::string& node, const std::string& target, cons
   return host;
 }
 
-std::string counted(std::size_t count, const std::string& what) {
+std::string plural(std::size_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 

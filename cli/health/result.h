@@ -167,7 +167,7 @@ struct HealthTextForm {
   bool hosts = false;  // of several: each finding says of which
 };
 // "1 node", "2 nodes"
-std::string counted(std::size_t count, const std::string& what);
+std::string plural(std::size_t count, const std::string& what);
 // A table of findings, worst first, and what speaks for them; empty: nothing is to be shown.
 std::string findings_text(const std::vector<FindingReport>& findings, const HealthTextForm& form);
 // Metrics, findings, counts and what they make of it: all but the last line.

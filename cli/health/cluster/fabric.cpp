@@ -158,14 +158,14 @@ std::string fabric_last_line(const FabricResult& result, bool color) {
     ++count;
   }
   if (count > 0) {
-    return inked(counted(count, "host") + " unavailable", Ink::red, color) + ":" + drained + "\n";
+    return inked(plural(count, "host") + " unavailable", Ink::red, color) + ":" + drained + "\n";
   }
   if (fabric_exit(result) == HealthExit::unclear) {
     const char* what = is_nothing_known(result) ? "nothing is known of the fabric"
                                                 : "the state of the fabric is unknown";
     return inked(what, Ink::yellow, color) + "\n";
   }
-  return inked("nothing in the fabric keeps jobs from its " + counted(result.hosts, "host"),
+  return inked("nothing in the fabric keeps jobs from its " + plural(result.hosts, "host"),
                Ink::green, color) +
          "\n";
 }

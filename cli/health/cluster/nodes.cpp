@@ -125,7 +125,7 @@ std::vector<std::string> checks_of(const ProbePlan& plan) {
 // Before it is asked: how long it takes.
 void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profile,
               const CommonOptions& common) {
-  const std::string nodes = counted(target.nodes.size(), "node") + " of " + target.name;
+  const std::string nodes = plural(target.nodes.size(), "node") + " of " + target.name;
   if (plan.probes.empty()) {
     return notice(nodes +
                       ": the profile has no minimum for a benchmark of one node: nothing is "

@@ -192,7 +192,7 @@ void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& opti
 }
 
 void tell_round(const PairRound& round, const CommonOptions& common) {
-  notice("round " + std::to_string(round.number) + ": " + counted(round.tests.size(), "pair"),
+  notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
          common);
 }
 

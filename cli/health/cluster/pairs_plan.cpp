@@ -62,7 +62,7 @@ const char* check_of(const PairsResult& result) {
 }
 
 std::string way_of(const PairsResult& result) {
-  return result.has_verbs ? "InfiniBand, " + counted(result.rails.size(), "rail") : "TCP";
+  return result.has_verbs ? "InfiniBand, " + plural(result.rails.size(), "rail") : "TCP";
 }
 
 FindingReport report_for(const PairsResult& result, const std::string& host,
@@ -327,8 +327,8 @@ std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
   const std::size_t more =
       result.complaints.size() - std::min(result.complaints.size(), complaints_shown);
   if (more > 0 && !form.all) text += "no result: " + std::to_string(more) + " more, with --all\n";
-  text += counted(result.nodes.size(), "node") + " over " + way_of(result) + ", " +
-          counted(static_cast<std::size_t>(result.rounds), "round") + " in " +
+  text += plural(result.nodes.size(), "node") + " over " + way_of(result) + ", " +
+          plural(static_cast<std::size_t>(result.rounds), "round") + " in " +
           elapsed_text(result.took);
   if (result.median_gb_per_s > 0) {
     text += ": median " + number_text("%.3g", result.median_gb_per_s) + " GB/s, noise " +

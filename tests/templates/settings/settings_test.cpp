@@ -260,14 +260,14 @@ TEST_CASE("a check that does not exist can neither be skipped nor asked for") {
 }
 
 TEST_CASE("one process for each GPU is counted on the node, unless their number is known") {
-  struct Row {
+  struct GpuRow {
     const char* settings;
     bool is_counted_there;
     int processes;
     std::optional<int> gpus;
   };
-  for (const Row& row : {Row{"processes_per_node: gpus", true, 1, {}},
-                         Row{"processes_per_node: gpus, nodes: {gpus: 4}", false, 4, 4}}) {
+  for (const GpuRow& row : {GpuRow{"processes_per_node: gpus", true, 1, {}},
+                            GpuRow{"processes_per_node: gpus, nodes: {gpus: 4}", false, 4, 4}}) {
     CAPTURE(row.settings);
     const JobFile job = read_job(settings_head + "muster: {" + row.settings + "}");
     CHECK(job.spec.distribution.process_per_gpu == row.is_counted_there);
