@@ -36,12 +36,12 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-struct Record {
+struct KmsgRecord {
   KernelLine line;
   bool continues = false;  // the record before
 };
 
-std::optional<Record> parse_record(std::string_view text) {
+std::optional<KmsgRecord> parse_record(std::string_view text) {
   const std::size_t semicolon = text.find(';');
   if (semicolon == std::string_view::npos) return std::nullopt;
   std::string_view head = text.substr(0, semicolon + 1);
@@ -51,7 +51,7 @@ std::optional<Record> parse_record(std::string_view text) {
   const auto has_flags = head.find(',') != std::string_view::npos;
   const auto usec = take_number(head, has_flags ? ',' : ';');
   if (!usec || *usec > std::uint64_t{1} << 62) return std::nullopt;
-  Record record;
+  KmsgRecord record;
   // Three bits of level, above them who wrote it; 0 is the kernel.
   record.line.priority = static_cast<int>(*priority & 7);
   record.line.is_from_kernel = (*priority >> 3) == 0;
