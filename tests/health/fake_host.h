@@ -42,7 +42,7 @@ inline std::string space_text(std::int64_t bytes, std::int64_t available) {
 inline std::string stat_text(int pid, const std::string& name, char state, int cpu_ticks,
                              int start_ticks = 100) {
   return std::to_string(pid) + " (" + name + ") " + state + " 1 1 1 0 -1 4194560 1 0 0 0 0 " +
-         std::to_string(cpu_ticks) + " 0 0 20 0 1 0 0 " + std::to_string(start_ticks) +
+         std::to_string(cpu_ticks) + " 0 0 20 0 1 0 " + std::to_string(start_ticks) +
          " 1000 10 18446744073709551615 0 0 0\n";
 }
 
