@@ -90,13 +90,13 @@ Result<Asked> ask_to_end(const Home& home) {
 int stop_controller(const Home& home) {
   const CommonOptions common;
   if (auto ours = check_home(home); !ours) {
-    return complain(ours.error().message, internal_error, common);
+    return print_error(ours.error().message, internal_error, common);
   }
   const auto asked = ask_to_end(home);
   const auto ended = stop_supervised(home);
   if (!asked || !ended) {
     const Error& why = asked ? ended.error() : asked.error();
-    return complain("cannot stop the controller: " + why.message, internal_error, common);
+    return print_error("cannot stop the controller: " + why.message, internal_error, common);
   }
   const bool was_there = asked->was_there || *ended;
   notice(was_there ? "the controller is stopped" : "no controller was running", common);
@@ -118,7 +118,7 @@ struct ControllerVerb {
 int run_controller(const ControllerVerb& verb, const CommonOptions&) {
   ControllerOptions options;
   options.home = Home::from_environment();
-  options.binary = own_program();
+  options.binary = self_exe();
   options.build_id = own_build_id();
   if (verb.stop) return stop_controller(options.home);
   if (verb.supervisor) {
@@ -142,7 +142,7 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "read-health") return serve_node_reads(health_socket);
-  if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return tell_readiness();
+  if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();
   if (verb == "probe") return run_probe({words.begin() + 1, words.end()});
   AgentOptions options;
   options.build_id = own_build_id();
@@ -170,16 +170,16 @@ void add_controller(CommandLine& line) {
 
 // Old names of what another program does: `muster sandbox up`, `muster drill FILE`.
 int run_sandbox_program(std::vector<std::string> words) {
-  const auto program = std::filesystem::path(own_program()).parent_path() / "muster-sandbox";
+  const auto program = std::filesystem::path(self_exe()).parent_path() / "muster-sandbox";
   if (words.front() == "sandbox") words.erase(words.begin());
   words.insert(words.begin(), program);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   ::execv(program.c_str(), arguments.data());
-  return complain("cannot start " + program.string() + ": " + std::strerror(errno) +
-                      "; install muster-sandbox beside muster",
-                  plain_failure, {});
+  return print_error("cannot start " + program.string() + ": " + std::strerror(errno) +
+                         "; install muster-sandbox beside muster",
+                     plain_failure, {});
 }
 
 int run_verb(const std::vector<std::string>& words) {

@@ -114,7 +114,7 @@ Document line_document(const CheckpointLine& line) {
 Document shard_document(const ShardRecord& shard) {
   Document vitals;
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    const PlaneVitals& of = shard.vitals[plane];
+    const TensorStats& of = shard.vitals[plane];
     vitals[flat_plane_names[plane]] = Document{{"nonfinite", of.nonfinite},
                                                {"absmax", number_or_null(double{of.absmax})},
                                                {"l2", number_or_null(of.l2)},

@@ -69,7 +69,7 @@ Result<JobHistory> history_of(const FoundJob& found) {
 }
 
 int without_job(const Home& home, const Error& error, const CommonOptions& common) {
-  complain(error.message, common);
+  print_error(error.message, common);
   const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));
   return readable ? no_such_job : static_cast<int>(ExitCode::internal);
 }

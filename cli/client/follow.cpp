@@ -157,7 +157,7 @@ Followed Following::finished() {
       !is_failed_rank_known(home_, request_.job)) {
     const auto mpirun = home_.attempt(request_.job, *logs_.attempt()) / "mpirun.log";
     const std::string lines = last_lines_of_file(mpirun, mpirun_lines_shown);
-    if (!lines.empty()) complain("mpirun said:\n" + lines, common_);
+    if (!lines.empty()) print_error("mpirun said:\n" + lines, common_);
   }
   return {ended_, ended_->exit_code};
 }
@@ -180,10 +180,10 @@ Followed Following::run() {
     display_.draw(wall_clock_now());
   }
   display_.finish();
-  if (refused_) return {std::nullopt, complain(refused_->message, refused_->exit_code, common_)};
+  if (refused_) return {std::nullopt, print_error(refused_->message, refused_->exit_code, common_)};
   return {std::nullopt,
-          complain("lost connection to job " + request_.job.value + ": " + why_unconnected_,
-                   internal_error, common_)};
+          print_error("lost connection to job " + request_.job.value + ": " + why_unconnected_,
+                      internal_error, common_)};
 }
 
 // Often enough to look alive, seldom enough for a slow terminal over ssh.

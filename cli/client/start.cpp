@@ -306,15 +306,15 @@ std::optional<Accepted> ask_accepted(const Home& home, const ToController& quest
   if (yes != nullptr) return *yes;
   const auto* no = answer ? std::get_if<Refused>(&*answer) : nullptr;
   exit_code = no != nullptr ? no->exit_code : internal_error;
-  complain(no != nullptr ? no->message
-           : answer      ? "the controller gave an unexpected answer"
-                         : attempt + answer.error().message,
-           common);
+  print_error(no != nullptr ? no->message
+              : answer      ? "the controller gave an unexpected answer"
+                            : attempt + answer.error().message,
+              common);
   return std::nullopt;
 }
 
 std::string muster_program() {
-  const std::filesystem::path own = own_program();
+  const std::filesystem::path own = self_exe();
   return own.filename() == "muster-sandbox" ? own.parent_path() / "muster" : own;
 }
 
@@ -338,7 +338,7 @@ void serve_unfinished(const Home& home, const Store& store, const std::vector<Jo
       was_served ? "" : unserved_text(store, jobs, *since, wall_clock_now());
   const auto served = ensure_controller(home, common);
   if (!served)
-    return complain(sentence + ", and none can be started: " + served.error().message, common);
+    return print_error(sentence + ", and none can be started: " + served.error().message, common);
   if (!was_served && !is_supervised) notice(sentence + "; one has been started", common);
 }
 

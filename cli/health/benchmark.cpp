@@ -113,7 +113,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
   const bool is_disk_asked_for = std::ranges::find(wanted.only, "disk") != wanted.only.end();
   if (is_disk_asked_for && wanted.disk.empty()) misnamed = "--only disk: --disk names where";
   if (!misnamed.empty()) {
-    complain(misnamed, common);
+    print_error(misnamed, common);
     return MeasureRefused{usage_error};
   }
   const ProbePlan plan = plan_of(sources, profile, wanted);
@@ -127,13 +127,13 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
                                                  : why_not_idle(sources);
   if (!busy.empty() && !wanted.force) {
     const std::string hint(wanted.before_a_job ? "" : force_hint);
-    complain("this host is not idle: " + busy + hint, common);
+    print_error("this host is not idle: " + busy + hint, common);
     return MeasureRefused{unclear_health};
   }
   if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
   ProbeRunner runner;
   runner.program = wanted.program;
-  if (runner.program.empty()) runner.program = {own_program(), "agent", "probe"};
+  if (runner.program.empty()) runner.program = {self_exe(), "agent", "probe"};
   runner.on_start = [&](const PlannedProbe& probe) {
     if (plan.probes.size() > 1) {
       notice(std::string(probe.spec->name) + ": about " + elapsed_text(probe.time), common);
@@ -172,7 +172,7 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
   return host;
 }
 
-std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& common) {
+std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   if (!misused.empty()) return misused;
   const auto minutes = options.burn_minutes.value_or(1);
@@ -199,12 +199,13 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 }
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misfit = misfit_of(options, common);
-  if (!misfit.empty()) return complain(misfit, usage_error, common);
-  if (options.timeout) return complain("--timeout goes with NODE or --target", usage_error, common);
+  const std::string misfit = reason_invalid(options, common);
+  if (!misfit.empty()) return print_error(misfit, usage_error, common);
+  if (options.timeout)
+    return print_error("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
   const auto profile = profile_for(options, sources, common);
-  if (!profile) return complain(profile.error().message, invalid_file, common);
+  if (!profile) return print_error(profile.error().message, invalid_file, common);
   MeasureWanted wanted;
   static_cast<BenchmarksAsked&>(wanted) = with_burn(options);
   wanted.before_a_job = options.gate;
@@ -213,7 +214,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
   const auto& figures = std::get<ProbeFigures>(measured);
   if (figures.samples.empty()) {
-    return complain(
+    return print_error(
         "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
         "measures without one, `muster health learn --measure` writes minimums",
         static_cast<int>(HealthExit::unclear), common);

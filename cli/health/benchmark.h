@@ -27,7 +27,7 @@ struct HealthActiveOptions : HealthAsked, BenchmarksAsked {
 };
 
 // Empty, or what is wrong with them.
-std::string misfit_of(const HealthActiveOptions& options, const CommonOptions& common);
+std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common);
 // The same of nodes, beside each other.
 HealthRunOptions measuring_nodes(const HealthActiveOptions& options);
 

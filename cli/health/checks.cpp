@@ -177,13 +177,13 @@ Document checks_document(const HealthProfile& profile, const std::string& patter
 int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
   const auto profile =
       typed.empty() ? Result<HealthProfile>(HealthProfile{}) : named_profile(typed, common);
-  if (!profile) return complain(profile.error().message, invalid_file, common);
+  if (!profile) return print_error(profile.error().message, invalid_file, common);
   const std::string pattern = id.empty() ? "*" : id;
   const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
   if (std::ranges::none_of(every_check(), fits)) {
     const std::string meant = did_you_mean(id, names_of_checks());
-    return complain("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant),
-                    usage_error, common);
+    return print_error("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant),
+                       usage_error, common);
   }
   if (!wants_table(common)) {
     Document all = checks_document(*profile, pattern);
@@ -203,7 +203,7 @@ int show_profiles(const std::string& name, const CommonOptions& common) {
       write_all(Stream::out, shipped->text);
       return 0;
     }
-    return complain(unknown_profile(name).message, usage_error, common);
+    return print_error(unknown_profile(name).message, usage_error, common);
   }
   if (!wants_table(common)) return print_document(profiles_document(), common);
   Table table({"PROFILE", "GPUS", "GPU", "PORTS", "GBIT/S"});

@@ -122,10 +122,10 @@ bool NodeLook::is_open() const {
 RunFindings NodeLook::latest() const {
   RunFindings all;
   for (const HealthFinding& event : events_) {
-    const bool is_told = std::ranges::any_of(run_.findings, [&](const HealthFinding& one) {
+    const bool is_reported = std::ranges::any_of(run_.findings, [&](const HealthFinding& one) {
       return is_same_fault(one, event) && one.status != CheckStatus::pass;
     });
-    if (is_told) continue;
+    if (is_reported) continue;
     all.findings.push_back(event);
     all.took_ms.push_back(0);
   }
@@ -147,7 +147,7 @@ RunFindings NodeLook::latest() const {
 }
 
 // What keeps jobs away has its row, though this run found nothing of it.
-void NodeLook::show_fault(HostHealth& host, const StandingFault& fault, const RunFacts& run) const {
+void NodeLook::show_fault(HostHealth& host, const ActiveFault& fault, const RunFacts& run) const {
   const auto is_of_fault = [&](const FindingReport& one) {
     return one.check == fault.finding.check && one.device == fault.finding.device;
   };
@@ -178,7 +178,7 @@ HostHealth NodeLook::result() const {
   host.counts.first_readings = found.first_readings;
   const NodeVerdict verdict = this->verdict();
   for (const auto* faults : {&verdict.drains, &verdict.would_drain}) {
-    for (const StandingFault& fault : *faults) show_fault(host, fault, run);
+    for (const ActiveFault& fault : *faults) show_fault(host, fault, run);
   }
   host.hung = sources_.hung();
   host.beside_ranks = options_.beside_ranks;

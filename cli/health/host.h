@@ -64,7 +64,7 @@ class NodeLook {
   CheckSituation situation() const;
   void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
   RunFindings latest() const;
-  void show_fault(HostHealth& host, const StandingFault& fault, const RunFacts& run) const;
+  void show_fault(HostHealth& host, const ActiveFault& fault, const RunFacts& run) const;
 
   HealthSources& sources_;
   LookOptions options_;

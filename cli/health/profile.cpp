@@ -110,12 +110,12 @@ bool reads_back(const std::string& text, const CommonOptions& common) {
   const auto findings = read_health_profile("profile", text, names_of_checks()).findings;
   if (!has_errors(findings)) return true;
   print_findings(findings, common);
-  complain("no profile can be made of what was read: is this node healthy?", common);
+  print_error("no profile can be made of what was read: is this node healthy?", common);
   return false;
 }
 
-void tell_left_out(const LearnedProfile& learned, const HealthSources& sources,
-                   const CommonOptions& common) {
+void report_left_out(const LearnedProfile& learned, const HealthSources& sources,
+                     const CommonOptions& common) {
   for (const HungSource& hung : sources.hung()) {
     notice("hung: " + hung.source + ": " + hung.why, common);
   }
@@ -130,7 +130,7 @@ int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
     return 0;
   }
   if (!sources.is_this_host()) {
-    complain("--measure goes with this host alone, not with a recorded one", common);
+    print_error("--measure goes with this host alone, not with a recorded one", common);
     return usage_error;
   }
   MeasureWanted wanted;
@@ -227,7 +227,7 @@ int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& op
   if (refused != 0) return refused;
   const std::string text = write_health_profile(learned.profile);
   if (!reads_back(text, common)) return static_cast<int>(ExitCode::internal);
-  tell_left_out(learned, sources, common);
+  report_left_out(learned, sources, common);
   if (options.file.empty()) {
     write_all(Stream::out, text);
     return 0;

@@ -283,16 +283,16 @@ std::string last_line(const HostHealth& host, bool color) {
   if (verdict.state == HealthExit::healthy) {
     return inked(name + " is ready", Ink::green, color) + "\n";
   }
-  const bool is_told = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  const bool is_reported = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
   return inked(name + " is unknown", Ink::yellow, color) +
-         (is_told ? "\n" : ": " + why_unclear(verdict) + "\n");
+         (is_reported ? "\n" : ": " + why_unclear(verdict) + "\n");
 }
 
 // ---- a verdict --------------------------------------------------------------------------------
 
-std::vector<FaultReport> faults_of(const std::vector<StandingFault>& faults) {
+std::vector<FaultReport> faults_of(const std::vector<ActiveFault>& faults) {
   std::vector<FaultReport> all;
-  for (const StandingFault& fault : faults) {
+  for (const ActiveFault& fault : faults) {
     const HealthFinding& of = fault.finding;
     all.push_back({of.check, of.device, text_of(fault.severity),
                    std::string(word_of(of.fault_class)), fault.id, utc_text(fault.first_seen),
@@ -338,7 +338,7 @@ bool is_asked_for(const std::vector<std::string>& patterns, std::string_view che
 
 void keep_checks(NodeVerdict& verdict, const std::function<bool(const std::string&)>& is_kept) {
   for (auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-    std::erase_if(*faults, [&](const StandingFault& one) { return !is_kept(one.finding.check); });
+    std::erase_if(*faults, [&](const ActiveFault& one) { return !is_kept(one.finding.check); });
   }
   const auto is_other = [&](const SampleWanted& one) { return !is_kept(one.check); };
   std::erase_if(verdict.unclear, is_other);
@@ -518,7 +518,7 @@ std::string misused_query(const CommonOptions& common) {
   return is_for_monitors && !common.query.empty() ? "--query goes with json, yaml and tsv" : "";
 }
 
-int tell_health(const HealthResult& result, bool all, const CommonOptions& common) {
+int report_health(const HealthResult& result, bool all, const CommonOptions& common) {
   if (common.output == OutputFormat::nagios) {
     const PluginAnswer answer = plugin_answer(result);
     write_all(Stream::out, answer.line + "\n");
@@ -553,14 +553,14 @@ int write_prometheus_file(const std::string& path, const HealthResult& result,
   const std::string text =
       prometheus_text(findings_for_monitors(result), result.at, host_names(result));
   if (replace_file(path, text, readable, Durable::in_cache)) return 0;
-  complain("cannot write " + path + ": " + std::strerror(errno), common);
+  print_error("cannot write " + path + ": " + std::strerror(errno), common);
   return static_cast<int>(ExitCode::internal);
 }
 
 int give_health(const HealthResult& result, bool all, const std::string& prometheus_file,
                 const CommonOptions& common) {
   const int written = write_prometheus_file(prometheus_file, result, common);
-  const int code = tell_health(result, all, common);
+  const int code = report_health(result, all, common);
   return written != 0 ? written : code;
 }
 

@@ -200,7 +200,7 @@ std::vector<FindingReport> findings_for_monitors(const HealthResult& result);
 std::string misused_query(const CommonOptions& common);
 
 // Prints the form that is asked for; the result's exit code, or the form's own.
-int tell_health(const HealthResult& result, bool all, const CommonOptions& common);
+int report_health(const HealthResult& result, bool all, const CommonOptions& common);
 
 // 0, or 99 after saying why.
 int write_prometheus_file(const std::string& path, const HealthResult& result,

@@ -59,7 +59,7 @@ HealthResult result_of(const NodeLook& look) {
   return result;
 }
 
-void tell_hung(const HostHealth& host, const CommonOptions& common) {
+void report_hung(const HostHealth& host, const CommonOptions& common) {
   if (wants_table(common)) return;  // it is part of the text
   for (const HungSource& hung : host.hung) {
     notice("hung: " + hung.source + ": " + hung.why, common);
@@ -116,7 +116,7 @@ std::string misfit_of_checks(const std::vector<std::string>& patterns) {
   return {};
 }
 
-std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common) {
+std::string reason_invalid(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
   return misused.empty() ? misfit_of_checks(options.checks) : misused;
 }
@@ -131,7 +131,7 @@ std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const 
   HealthState state = remembered_health(prepared.state_file, prepared.sources->host(), common);
   auto profile = profile_for(options, wanted, *prepared.sources, state, common);
   if (!profile) {
-    complain(profile.error().message, common);
+    print_error(profile.error().message, common);
     return std::nullopt;
   }
   LookOptions look;
@@ -162,9 +162,10 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misfit = misfit_of(options, common);
-  if (!misfit.empty()) return complain(misfit, usage_error, common);
-  if (options.timeout) return complain("--timeout goes with NODE or --target", usage_error, common);
+  const std::string misfit = reason_invalid(options, common);
+  if (!misfit.empty()) return print_error(misfit, usage_error, common);
+  if (options.timeout)
+    return print_error("--timeout goes with NODE or --target", usage_error, common);
   if (options.slurm) return run_slurm_hook(options, common);
   LookWanted wanted;
   wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
@@ -174,8 +175,8 @@ int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   look_until_sure(*ready->look, options.quick ? 1 : host_looks_most);
   const int kept = keep_results(*ready, options, common);
   const HealthResult result = result_of(*ready->look);
-  tell_hung(result.hosts.front(), common);
-  const int code = tell_health(result, options.all, common);
+  report_hung(result.hosts.front(), common);
+  const int code = report_health(result, options.all, common);
   return kept != 0 ? kept : code;
 }
 
@@ -192,14 +193,14 @@ Status record_sources(HealthSources& sources, const HealthProfile& profile,
 
 int record_health(const HealthRecordOptions& options, const CommonOptions& common) {
   const auto empty = make_empty(options.directory);
-  if (!empty) return complain(empty.error().message, internal_error, common);
+  if (!empty) return print_error(empty.error().message, internal_error, common);
   HealthSources sources(own_sources(options.root));
   const auto profile = options.profile.empty()
                            ? Result<HealthProfile>(profile_by_sources(sources, "", "", common))
                            : named_profile(options.profile, common);
-  if (!profile) return complain(profile.error().message, invalid_file, common);
+  if (!profile) return print_error(profile.error().message, invalid_file, common);
   const auto written = record_sources(sources, *profile, options.directory);
-  if (!written) return complain(written.error().message, internal_error, common);
+  if (!written) return print_error(written.error().message, internal_error, common);
   std::string replay = "muster health --root " + options.directory;
   if (!profile->name.empty()) {
     const std::string file = options.directory + "/" + profile_file;

@@ -57,7 +57,7 @@ struct HealthRunOptions : HealthAsked {
 // Which of these patterns fits no check; empty: each fits one.
 std::string misfit_of_checks(const std::vector<std::string>& patterns);
 // Empty, or what is wrong with them.
-std::string misfit_of(const HealthRunOptions& options, const CommonOptions& common);
+std::string reason_invalid(const HealthRunOptions& options, const CommonOptions& common);
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 

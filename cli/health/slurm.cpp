@@ -66,7 +66,7 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
   const int code = slurm_exit_code(verdict);
   const auto shown = run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit);
   const auto node = shown ? parse_slurm_node(*shown, name) : Result<SlurmNode>(shown.error());
-  if (!node) return complain(node.error().message, not_proven, common);
+  if (!node) return print_error(node.error().message, not_proven, common);
   auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
   if (!action) {
     if (node->is_drained) notice(name + " stays drained: " + node->reason, common);
@@ -74,7 +74,7 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
   }
   action->front() = options.scontrol;
   const auto done = run_within(*action, scontrol_limit);
-  if (!done) return complain(done.error().message, not_proven, common);
+  if (!done) return print_error(done.error().message, not_proven, common);
   notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
                               : name + " resumed: its fault is resolved",
          common);
@@ -84,9 +84,9 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
 int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string name = environment("SLURMD_NODENAME");
   if (!is_slurm_node_name(name)) {
-    return complain(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
-                                 : "SLURMD_NODENAME: '" + name + "' is no name of one node",
-                    usage_error, common);
+    return print_error(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
+                                    : "SLURMD_NODENAME: '" + name + "' is no name of one node",
+                       usage_error, common);
   }
   LookWanted wanted;
   wanted.phase = Phase::periodic;
@@ -109,8 +109,8 @@ PrologStep next_step(const NodeLook& look, Clock::time_point began) {
 }
 
 void say(const PrologAnswer& answer, const CommonOptions& common) {
-  if (const auto* spare = std::get_if<TakeSpare>(&answer)) complain(spare->why, common);
-  if (const auto* no = std::get_if<RefuseNode>(&answer)) complain(no->reason, common);
+  if (const auto* spare = std::get_if<TakeSpare>(&answer)) print_error(spare->why, common);
+  if (const auto* no = std::get_if<RefuseNode>(&answer)) print_error(no->reason, common);
 }
 
 int prolog_hook(const HealthRunOptions& options, const CommonOptions& common) {
@@ -138,7 +138,7 @@ int epilog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   look_until_sure(*ready->look, options.quick ? 1 : slurm_looks_most);
   keep_results(*ready, options, common);
   const NodeVerdict verdict = ready->look->verdict();
-  if (verdict.is_drained()) complain(verdict.reason(), common);
+  if (verdict.is_drained()) print_error(verdict.reason(), common);
   return slurm_exit_code(verdict);
 }
 

@@ -48,7 +48,7 @@ HealthSourcesOptions own_sources(const std::string& root) {
   } else if (named != nullptr && *named != '\0') {
     options.root = absolute_root(named);
   }
-  options.helper = {own_program(), "agent", "read-health"};
+  options.helper = {self_exe(), "agent", "read-health"};
   return options;
 }
 

@@ -55,10 +55,10 @@ std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Fi
 
 }  // namespace
 
-bool tell_whether_it_can_run(const CheckedJob& job, const CommonOptions& common) {
+bool report_whether_it_can_run(const CheckedJob& job, const CommonOptions& common) {
   print_findings(job.file.findings, common);
   if (!job.can_run && job.file.kind == FileKind::cluster) {
-    complain("the file is a cluster, not a job; name it with --cluster", common);
+    print_error("the file is a cluster, not a job; name it with --cluster", common);
   }
   return job.can_run;
 }

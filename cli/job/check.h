@@ -29,7 +29,7 @@ struct CheckRequest {
 };
 
 // Prints the findings, and a sentence where such a file is no job; false: it cannot run.
-bool tell_whether_it_can_run(const CheckedJob& job, const CommonOptions& common);
+bool report_whether_it_can_run(const CheckedJob& job, const CommonOptions& common);
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
 

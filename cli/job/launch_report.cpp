@@ -145,10 +145,10 @@ void add_profile_option(Arguments& of, std::string& value) {
           "JOB-launch-trace.json) for chrome://tracing");
 }
 
-int tell_launch(const FoundJob& found, const std::string& value, const CommonOptions& common) {
+int report_launch(const FoundJob& found, const std::string& value, const CommonOptions& common) {
   if (value.empty()) return 0;
   const auto history = history_of(found);
-  if (!history) return complain(history.error().message, internal_error, common);
+  if (!history) return print_error(history.error().message, internal_error, common);
   const auto profile = launch_profile(history->records, history->links);
   if (!profile) {
     notice("job " + found.row.name + " has not been allocated any node yet: there is no launch " +
@@ -163,8 +163,9 @@ int tell_launch(const FoundJob& found, const std::string& value, const CommonOpt
   file << chrome_trace(found.row.name, *profile).dump() << "\n";
   file.close();
   if (!file) {
-    return complain("cannot write the trace to " + path + ": name another file with --profile=FILE",
-                    internal_error, common);
+    return print_error(
+        "cannot write the trace to " + path + ": name another file with --profile=FILE",
+        internal_error, common);
   }
   notice("trace of the launch: " + path, common);
   return 0;

@@ -24,6 +24,6 @@ void add_profile_option(Arguments& of, std::string& value);
 
 // The table on stderr, the trace into the file; returns an exit code. `value`: as given, empty when
 // the option was not.
-int tell_launch(const FoundJob& found, const std::string& value, const CommonOptions& common);
+int report_launch(const FoundJob& found, const std::string& value, const CommonOptions& common);
 
 }  // namespace muster

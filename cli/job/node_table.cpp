@@ -97,7 +97,7 @@ Document unfit_document(const NodeLine& node) {
 }
 
 // Why it gets no new job, or what speaks against it.
-std::string standing_text(const NodeLine& node) {
+std::string active_text(const NodeLine& node) {
   if (node.drained) return node.drain_reason.empty() ? "yes" : node.drain_reason;
   if (node.unfit) return unfit_text(node);
   if (!node.remedy.empty()) return remedy_note(node);
@@ -195,7 +195,7 @@ Table table_of_nodes(const std::vector<NodeLine>& nodes) {
   Table table(header);
   for (const NodeLine& node : nodes) {
     std::vector<std::string> cells{node.node,      link_text(node),    node.host_name,
-                                   job_text(node), connect_time(node), standing_text(node)};
+                                   job_text(node), connect_time(node), active_text(node)};
     const std::string gpus = node.gpus ? std::to_string(*node.gpus) : "";
     if (with_gpus) cells.insert(cells.begin() + 3, gpus);
     table.add(cells);

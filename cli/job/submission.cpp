@@ -101,7 +101,7 @@ void forget_directory(const fs::path& directory) {
 }
 
 Submitted not_submitted(const std::string& sentence, int exit_code, const CommonOptions& common) {
-  return Submitted{std::nullopt, {}, complain(sentence, exit_code, common)};
+  return Submitted{std::nullopt, {}, print_error(sentence, exit_code, common)};
 }
 
 JobSpec named_spec(const CheckedJob& job, const SubmitRequest& request) {
@@ -128,8 +128,8 @@ Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job
   const auto yes = ask_accepted(home, request, "cannot submit: ", exit_code, common);
   if (!yes) return Submitted{std::nullopt, {}, exit_code};
   if (!yes->note.empty()) notice(yes->note, common);
-  tell_if_output_fails("job " + yes->job.value + " was queued; come back with: muster logs -f " +
-                       yes->job.value);
+  report_if_output_fails("job " + yes->job.value + " was queued; come back with: muster logs -f " +
+                         yes->job.value);
   return Submitted{yes->job, spec, 0};
 }
 
@@ -151,7 +151,7 @@ constexpr std::string_view name_letters = "bcdfghjkmnpqrstvwxz23456789";
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   const auto job = check_job(request.check, common);
   if (!job) return not_submitted(job.error().message, invalid_file, common);
-  if (!tell_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
+  if (!report_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
     return not_submitted("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
@@ -168,7 +168,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   }
   Submitted submitted{std::nullopt, {}, internal_error};
   if (auto filled = fill_directory(home, spec, *job, common); !filled) {
-    complain(filled.error().message, common);
+    print_error(filled.error().message, common);
   } else {
     submitted = hand_over(home, spec, *job, common);
   }

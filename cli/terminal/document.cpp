@@ -198,7 +198,7 @@ std::string document_line(const Document& document) {
 
 int print_document(const Document& document, const CommonOptions& common) {
   const auto text = document_text(document, common);
-  if (!text) return complain(text.error().message, usage_error, common);
+  if (!text) return print_error(text.error().message, usage_error, common);
   write_all(Stream::out, *text);
   return 0;
 }

@@ -67,17 +67,17 @@ FileView real_files() {
 int write_new_file(const std::string& path, std::string_view text, const CommonOptions& common) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file && errno == EEXIST) {
-    return complain(path + " exists; choose another name, nothing is overwritten", usage_error,
-                    common);
+    return print_error(path + " exists; choose another name, nothing is overwritten", usage_error,
+                       common);
   }
   if (!file && errno == ENOENT) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    return complain("cannot write " + path + ": there is no folder " + folder +
-                        "; make it first: mkdir -p " + folder,
-                    usage_error, common);
+    return print_error("cannot write " + path + ": there is no folder " + folder +
+                           "; make it first: mkdir -p " + folder,
+                       usage_error, common);
   }
   if (file && write_all(file.get(), text)) return 0;
-  return complain("cannot write " + path + ": " + std::strerror(errno), internal_error, common);
+  return print_error("cannot write " + path + ": " + std::strerror(errno), internal_error, common);
 }
 
 }  // namespace muster

@@ -100,7 +100,7 @@ void write_all(Stream stream, std::string_view bytes) {
   }
 }
 
-void tell_if_output_fails(std::string sentence) {
+void report_if_output_fails(std::string sentence) {
   left_behind = std::move(sentence);
 }
 
@@ -111,13 +111,13 @@ std::string inked(std::string_view text, Ink ink, bool color) {
   return std::string("\x1b[") + code + "m" + std::string(text) + "\x1b[0m";
 }
 
-void complain(std::string_view sentence, const CommonOptions& common) {
+void print_error(std::string_view sentence, const CommonOptions& common) {
   const bool color = wants_color(common.color, Stream::err);
   write_all(Stream::err, inked("muster: ", Ink::red, color) + printable(sentence) + "\n");
 }
 
-int complain(std::string_view sentence, int code, const CommonOptions& common) {
-  complain(sentence, common);
+int print_error(std::string_view sentence, int code, const CommonOptions& common) {
+  print_error(sentence, common);
   return code;
 }
 

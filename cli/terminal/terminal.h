@@ -32,17 +32,17 @@ bool can_redraw(Stream stream);
 void write_all(Stream stream, std::string_view bytes);
 
 // What is told besides when stdout fails: of what this process has begun and does not end with it.
-void tell_if_output_fails(std::string sentence);
+void report_if_output_fails(std::string sentence);
 
 // `text` in a colour when `color`; the names are ours, the codes ANSI's.
 enum class Ink { plain, red, yellow, green, blue, dim, bold };
 std::string inked(std::string_view text, Ink ink, bool color);
 
 // One line on stderr, `muster: ` before it.
-void complain(std::string_view sentence, const CommonOptions& common);
+void print_error(std::string_view sentence, const CommonOptions& common);
 // The same, and gives `code`, so that a verb can return with it.
-int complain(std::string_view sentence, int code, const CommonOptions& common);
-// As `complain`, but silent with --only-show-errors.
+int print_error(std::string_view sentence, int code, const CommonOptions& common);
+// As `print_error`, but silent with --only-show-errors.
 void notice(std::string_view sentence, const CommonOptions& common);
 
 }  // namespace muster

@@ -41,9 +41,9 @@ void verb(CommandLine& line, const std::string& name, const std::string& summary
 
 int list(const std::string& typed, const CommonOptions& common) {
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
-  if (!subject) return complain(subject.error().message, no_such_job, common);
+  if (!subject) return print_error(subject.error().message, no_such_job, common);
   CheckpointLines known = checkpoint_lines(subject->root);
-  if (!known.trouble.empty()) return complain(known.trouble, internal_error, common);
+  if (!known.trouble.empty()) return print_error(known.trouble, internal_error, common);
   if (subject->name) {
     std::erase_if(known.lines, [&](const CheckpointLine& line) {
       return checkpoint_directory_name(line.name) != *subject->name;
@@ -60,16 +60,17 @@ int list(const std::string& typed, const CommonOptions& common) {
 
 int show(const std::string& typed, const CommonOptions& common) {
   const auto subject = single_checkpoint(Home::from_environment(), typed);
-  if (!subject) return complain(subject.error().message, no_such_job, common);
+  if (!subject) return print_error(subject.error().message, no_such_job, common);
   const auto manifest = read_manifest_alone(subject->path());
-  if (!manifest) return complain(subject->path() + ": " + manifest.reason(), no_such_job, common);
+  if (!manifest)
+    return print_error(subject->path() + ": " + manifest.reason(), no_such_job, common);
   for (const CheckpointLine& line : checkpoint_lines(subject->root).lines) {
     if (line.path != subject->path()) continue;
     CommonOptions form = common;
     if (wants_table(common)) form.output = OutputFormat::yaml;
     return print_document(manifest_document(manifest.value(), line), form);
   }
-  return complain(subject->path() + ": is gone", no_such_job, common);
+  return print_error(subject->path() + ": is gone", no_such_job, common);
 }
 
 // What an operator decides about one checkpoint, and the sentence when it is done.
@@ -86,13 +87,13 @@ struct DeedOptions {
 int decide(const OperatorDeed& deed, const DeedOptions& options, const CommonOptions& common) {
   const std::string& typed = options.typed;
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
-  if (!subject) return complain(subject.error().message, no_such_job, common);
+  if (!subject) return print_error(subject.error().message, no_such_job, common);
   if (!subject->name) {
-    return complain(typed + ": name one checkpoint: " + typed + "@STEP, or its directory",
-                    no_such_job, common);
+    return print_error(typed + ": name one checkpoint: " + typed + "@STEP, or its directory",
+                       no_such_job, common);
   }
   const auto done = deed.act(*subject, options.reason);
-  if (!done) return complain(done.reason(), no_such_job, common);
+  if (!done) return print_error(done.reason(), no_such_job, common);
   notice(*subject->name + " " + deed.done, common);
   return wants_table(common) ? 0 : list(subject->path(), common);
 }
@@ -201,7 +202,7 @@ int verify_checkpoints(const VerifyOptions& options, const CommonOptions& common
   const auto subject = checkpoint_subject(Home::from_environment(), options.subject);
   const auto lines = subject ? wanted_lines(*subject, options.all)
                              : Result<std::vector<CheckpointLine>>(subject.error());
-  if (!lines) return complain(lines.error().message, no_such_job, common);
+  if (!lines) return print_error(lines.error().message, no_such_job, common);
   ReadProgress progress(total_bytes(*lines), common);
   std::vector<CheckedCheckpoint> checked;
   for (const CheckpointLine& line : *lines) {
@@ -307,20 +308,21 @@ int export_weights(const WantedExport& wanted, const CommonOptions& common) {
   options.external_data = wanted.external_data;
   const bool is_onnx = options.format == ExportFormat::onnx;
   if (is_onnx ? !wanted.shard_size.empty() : wanted.external_data) {
-    return complain(is_onnx ? "--shard-size is for safetensors: leave it away with --format onnx"
-                            : "--external-data is for ONNX: add --format onnx",
-                    usage_error, common);
+    return print_error(is_onnx ? "--shard-size is for safetensors: leave it away with --format onnx"
+                               : "--external-data is for ONNX: add --format onnx",
+                       usage_error, common);
   }
   if (!wanted.shard_size.empty()) {
     const auto bytes = size_of(wanted.shard_size);
     if (!bytes) {
-      return complain("--shard-size: invalid size '" + wanted.shard_size + "'; write 500MB or 2GiB",
-                      usage_error, common);
+      return print_error(
+          "--shard-size: invalid size '" + wanted.shard_size + "'; write 500MB or 2GiB",
+          usage_error, common);
     }
     options.shard_bytes = *bytes;
   }
   const auto subject = single_checkpoint(Home::from_environment(), wanted.subject);
-  if (!subject) return complain(subject.error().message, no_such_job, common);
+  if (!subject) return print_error(subject.error().message, no_such_job, common);
   const CheckpointStanding standing = standing_of_checkpoint(subject->path());
   if (const auto* bad = std::get_if<CheckpointQuarantine>(&standing)) {
     notice("note: " + *subject->name + " is quarantined: " + bad->reason, common);
@@ -328,8 +330,8 @@ int export_weights(const WantedExport& wanted, const CommonOptions& common) {
   if (wanted.sha256) options.complete = write_sums;
   const auto files = export_checkpoint(subject->path(), options);
   if (!files) {
-    return complain("cannot export " + subject->path() + ": " + files.reason(), no_such_job,
-                    common);
+    return print_error("cannot export " + subject->path() + ": " + files.reason(), no_such_job,
+                       common);
   }
   if (!wants_table(common)) {
     return print_document(files_document(options, subject->path(), files.value()), common);

@@ -64,8 +64,8 @@ int print_script(const std::string& shell, const VerbShape& shape, const CommonO
       {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
   const auto script = scripts.find(shell);
   if (script == scripts.end()) {
-    return complain("no completion for '" + shell + "'; there is bash, zsh and fish", usage_error,
-                    common);
+    return print_error("no completion for '" + shell + "'; there is bash, zsh and fish",
+                       usage_error, common);
   }
   write_all(Stream::out, script->second(shape));
   return 0;
@@ -74,7 +74,7 @@ int print_script(const std::string& shell, const VerbShape& shape, const CommonO
 // From the cluster files alone: a key that is pressed starts no controller.
 int print_nodes(const CommonOptions& common) {
   const auto known = find_targets(common);
-  if (!known) return complain(known.error().message, usage_error, common);
+  if (!known) return print_error(known.error().message, usage_error, common);
   std::string text;
   for (const ComputeTarget& target : known->targets) {
     for (const NodeAddress& node : target.nodes) text += node.id.value + "\n";

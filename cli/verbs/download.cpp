@@ -96,13 +96,13 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   const auto parts = wanted_parts(home.job(found->id()), options);
-  if (!parts) return complain(parts.error().message, no_such_job, common);
+  if (!parts) return print_error(parts.error().message, no_such_job, common);
   const fs::path base = options.directory.empty() ? "." : options.directory;
   const fs::path to = base / found->row.name;
   Copied copied;
   for (const fs::path& part : *parts) {
     const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
-    if (!done) return complain(done.error().message, internal_error, common);
+    if (!done) return print_error(done.error().message, internal_error, common);
   }
   if (!wants_table(common)) {
     return print_document(Document{{"name", found->row.name},

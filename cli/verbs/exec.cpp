@@ -47,7 +47,7 @@ class ExecSession {
   }
 
  private:
-  int lost(const Error& error) const { return complain(error.message, internal_error, common_); }
+  int lost(const Error& error) const { return print_error(error.message, internal_error, common_); }
 
   Status take_messages() {
     auto message = client_.receive(Milliseconds{0});
@@ -68,14 +68,14 @@ class ExecSession {
     } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
       end(*ended);
     } else if (const auto* refused = std::get_if<Refused>(&message)) {
-      exit_code_ = complain(refused->message, refused->exit_code, common_);
+      exit_code_ = print_error(refused->message, refused->exit_code, common_);
     }
   }
 
   void end(const ExecEnded& ended) {
     const ExitStatus& status = ended.status;
     exit_code_ = status.signal != 0 ? exit_code_of_signal(status.signal) : status.code;
-    if (!ended.error.empty()) exit_code_ = complain(ended.error, not_launched, common_);
+    if (!ended.error.empty()) exit_code_ = print_error(ended.error, not_launched, common_);
   }
 
   // A connection that takes no more input still has the command's last words to give.
@@ -109,10 +109,10 @@ int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   if (const std::string why = not_yet(found->row); !why.empty()) {
-    return complain(why, not_launched, common);
+    return print_error(why, not_launched, common);
   }
   auto client = ensure_controller(home, common);
-  if (!client) return complain(client.error().message, internal_error, common);
+  if (!client) return print_error(client.error().message, internal_error, common);
   Exec request{found->id(), std::nullopt, options.command};
   if (options.rank) request.rank = RankId{*options.rank};
   return ExecSession(std::move(*client), common).run(request);

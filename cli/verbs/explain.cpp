@@ -64,10 +64,10 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   auto faults = found->store->faults_during(found->id());
   if (!records || !faults) {
     const Error& why = records ? faults.error() : records.error();
-    return complain(why.message, internal_error, common);
+    return print_error(why.message, internal_error, common);
   }
   if (const std::string why = why_no_history(*found); !why.empty()) {
-    return complain(why, no_such_job, common);
+    return print_error(why, no_such_job, common);
   }
   records->insert(records->begin(), faults->begin(), faults->end());  // before what they led to
   std::stable_sort(records->begin(), records->end(),

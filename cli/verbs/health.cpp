@@ -76,7 +76,8 @@ bool is_of_cluster(const HealthAsked& asked) {
 
 int of_nodes(const std::string& misfit, const HealthRunOptions& options,
              const CommonOptions& common) {
-  return misfit.empty() ? run_health_nodes(options, common) : complain(misfit, usage_error, common);
+  return misfit.empty() ? run_health_nodes(options, common)
+                        : print_error(misfit, usage_error, common);
 }
 
 void declare_prometheus_file(Arguments& of, std::string& file) {
@@ -118,7 +119,7 @@ void declare_run(Arguments& of, HealthRunOptions& options) {
 }
 
 int run(const HealthRunOptions& options, const CommonOptions& common) {
-  return is_of_cluster(options) ? of_nodes(misfit_of(options, common), options, common)
+  return is_of_cluster(options) ? of_nodes(reason_invalid(options, common), options, common)
                                 : run_health(options, common);
 }
 
@@ -210,7 +211,7 @@ void declare_benchmark(Arguments& of, HealthActiveOptions& options) {
 
 int benchmark(const HealthActiveOptions& options, const CommonOptions& common) {
   return is_of_cluster(options)
-             ? of_nodes(misfit_of(options, common), measuring_nodes(options), common)
+             ? of_nodes(reason_invalid(options, common), measuring_nodes(options), common)
              : run_health_active(options, common);
 }
 

@@ -32,9 +32,9 @@ std::vector<std::string> starter_names() {
 
 int unknown_starter(const std::string& name, const CommonOptions& common) {
   const std::string meant = did_you_mean(name, starter_names());
-  return complain("there is no template '" + name + "'; " +
-                      (meant.empty() ? "`muster init` lists them" : meant),
-                  usage_error, common);
+  return print_error("there is no template '" + name + "'; " +
+                         (meant.empty() ? "`muster init` lists them" : meant),
+                     usage_error, common);
 }
 
 int init(const InitOptions& options, const CommonOptions& common) {

@@ -59,7 +59,7 @@ struct RenderOptions {
 int render(const RenderOptions& options, const CommonOptions& common) {
   const auto job =
       check_job({.path = options.file, .sets = options.sets, .for_running = false}, common);
-  if (!job) return complain(job.error().message, invalid_file, common);
+  if (!job) return print_error(job.error().message, invalid_file, common);
   print_findings(job->file.findings, common);
   if (has_errors(job->file.findings)) return invalid_file;
   write_all(Stream::out, render_for_azure(job->file));
@@ -138,7 +138,7 @@ int annotate(const std::string& typed, const CommonOptions& common, Change chang
   if (!found) return without_job(home, found.error(), common);
   const auto store = Store::open(home.root, Store::Mode::annotate);
   const Status done = store ? change(**store, *found) : Status(store.error());
-  if (!done) return complain(done.error().message, internal_error, common);
+  if (!done) return print_error(done.error().message, internal_error, common);
   return wants_table(common) ? 0 : show_job(found->row.name, common);
 }
 
@@ -164,7 +164,7 @@ int update_tags(const UpdateOptions& options, const CommonOptions& common) {
   const auto found = open_job(home, options.name);
   if (!found) return without_job(home, found.error(), common);
   const auto tags = updated_tags(found->row.tags, options.tags);
-  if (!tags) return complain(tags.error().message, usage_error, common);
+  if (!tags) return print_error(tags.error().message, usage_error, common);
   return annotate(options.name, common, [&](Store& store, const FoundJob& job) {
     return store.set_tags(job.id(), *tags);
   });

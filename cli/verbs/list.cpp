@@ -36,7 +36,7 @@ int list_jobs(const ListOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
   const auto rows = store ? (*store)->jobs(filter_of(options, wall_clock_now())) : store.error();
-  if (!rows) return complain(rows.error().message, internal_error, common);
+  if (!rows) return print_error(rows.error().message, internal_error, common);
   serve_unfinished(home, **store, *rows, common);
   if (wants_table(common)) {
     if (rows->empty())

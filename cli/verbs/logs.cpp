@@ -120,14 +120,14 @@ int print_logs(const Home& home, const JobRow& row, const Wanted& wanted,
 
 int show_logs(const LogsOptions& options, const CommonOptions& common) {
   if (options.follow && !wants_table(common)) {
-    return complain("-f shows output as it comes and has no -o or --query; leave -f out",
-                    usage_error, common);
+    return print_error("-f shows output as it comes and has no -o or --query; leave -f out",
+                       usage_error, common);
   }
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
   const auto wanted = wanted_logs(options, *found);
-  if (!wanted) return complain(wanted.error().message, no_such_job, common);
+  if (!wanted) return print_error(wanted.error().message, no_such_job, common);
   if (!options.follow || found->row.ended_at) {
     const int printed = print_logs(home, found->row, *wanted, common);
     return options.follow ? found->row.exit_code.value_or(printed) : printed;

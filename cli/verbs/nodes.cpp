@@ -22,7 +22,7 @@ Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& c
   return Error{"the controller gave an unexpected answer"};
 }
 
-void tell_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
+void report_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
   for (const BreakerLine& breaker : breakers) {
     const std::string what = breaker.is_check ? " drains no node for " + breaker.target
                                               : " cordons no node of " + breaker.target;
@@ -48,11 +48,11 @@ bool is_built_in(const ComputeTarget& target) {
 
 int show_nodes(const CommonOptions& common) {
   auto known = known_to_controller(Home::from_environment(), common);
-  if (!known) return complain(known.error().message, internal_error, common);
-  tell_breakers(known->breakers, common);
+  if (!known) return print_error(known.error().message, internal_error, common);
+  report_breakers(known->breakers, common);
   std::vector<NodeLine>& nodes = known->nodes;
   const auto targets = find_targets(common);
-  if (!targets) return complain(targets.error().message, internal_error, common);
+  if (!targets) return print_error(targets.error().message, internal_error, common);
   print_findings(targets->findings, common);
   std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
@@ -102,11 +102,11 @@ Status check_node_name(const std::string& node, const Home& home, const CommonOp
 int set_drain(const DrainOptions& options, const CommonOptions& common) {
   const bool drained = options.drained;
   if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
-    return complain("--reason: it is empty; say why, for the record", usage_error, common);
+    return print_error("--reason: it is empty; say why, for the record", usage_error, common);
   }
   const Home home = Home::from_environment();
   if (const auto known = check_node_name(options.node, home, common); !known) {
-    return complain(known.error().message, 2, common);
+    return print_error(known.error().message, 2, common);
   }
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
   int refused = 0;

@@ -85,8 +85,8 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
 }
 
 // A job that lacks nodes is queued and waits for them.
-void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
-                      const CommonOptions& common) {
+void report_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
+                        const CommonOptions& common) {
   for (const NodeId& node : plan.unavailable) notice("warning: " + unavailable.at(node), common);
   const auto least = static_cast<std::size_t>(plan.spec.muster.nodes_min);
   if (plan.unavailable.empty() || plan.nodes.size() >= least) return;
@@ -100,12 +100,12 @@ void tell_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable,
 int plan_job(const RunOptions& options, const CommonOptions& common) {
   const CheckRequest& asked = options.submit.check;
   const auto job = check_job({.path = asked.path, .sets = asked.sets}, common);
-  if (!job) return complain(job.error().message, invalid_file, common);
-  if (!tell_whether_it_can_run(*job, common)) return invalid_file;
+  if (!job) return print_error(job.error().message, invalid_file, common);
+  if (!report_whether_it_can_run(*job, common)) return invalid_file;
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
   const auto plan = make_plan(job->file.spec, *job->target, unavailable);
-  if (!plan) return complain(plan.error().message, invalid_file, common);
-  tell_unavailable(*plan, unavailable, common);
+  if (!plan) return print_error(plan.error().message, invalid_file, common);
+  report_unavailable(*plan, unavailable, common);
   for (const PlannedTree& planned : plan->trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
   }

@@ -243,7 +243,7 @@ int show_policy(const std::string& typed, const CommonOptions& common) {
   const auto subject =
       of_file ? policy_of_file(typed, common) : policy_of_job(Home::from_environment(), typed);
   if (!subject) {
-    return complain(subject.error().message, of_file ? invalid_file : no_such_job, common);
+    return print_error(subject.error().message, of_file ? invalid_file : no_such_job, common);
   }
   const RuleBook book(settings_of(*subject));
   if (!wants_table(common)) return print_document(rules_document(book), common);
@@ -279,13 +279,13 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
 }
 
 int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
-  if (options.names.size() > 1) return complain("one FILE goes with --log", usage_error, common);
+  if (options.names.size() > 1) return print_error("one FILE goes with --log", usage_error, common);
   const auto status = status_of(options);
-  if (!status) return complain(status.error().message, usage_error, common);
+  if (!status) return print_error(status.error().message, usage_error, common);
   const auto lines = lines_of(options.log);
-  if (!lines) return complain(lines.error().message, no_such_job, common);
+  if (!lines) return print_error(lines.error().message, no_such_job, common);
   const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
-  if (!subject) return complain(subject.error().message, invalid_file, common);
+  if (!subject) return print_error(subject.error().message, invalid_file, common);
   const RuleBook book(settings_of(*subject));
   const KnownExit evidence{*status, *lines};
   if (!wants_table(common)) return print_document(match_document(book, evidence), common);
@@ -328,14 +328,14 @@ OtherPolicy other_policy(const PolicySubject& subject) {
 int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& typed,
                 const CommonOptions& common) {
   const auto store = Store::open(Home::from_environment().root, Store::Mode::read_only);
-  if (!store) return complain(store.error().message, internal_error, common);
+  if (!store) return print_error(store.error().message, internal_error, common);
   const auto jobs = jobs_to_replay(**store, typed);
-  if (!jobs) return complain(jobs.error().message, no_such_job, common);
+  if (!jobs) return print_error(jobs.error().message, no_such_job, common);
   const OtherPolicy policy = other_policy(subject);
   std::vector<PolicyStep> steps;
   for (const JobId& job : *jobs) {
     const auto records = (*store)->records_of(job);
-    if (!records) return complain(records.error().message, internal_error, common);
+    if (!records) return print_error(records.error().message, internal_error, common);
     for (PolicyStep& step : replay_policy(*records, policy)) steps.push_back(std::move(step));
   }
   if (!wants_table(common)) return print_document(replay_document(steps), common);
@@ -353,19 +353,19 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
     } else if (file.empty()) {
       file = name;
     } else {
-      return complain("two files: " + file + " and " + name, usage_error, common);
+      return print_error("two files: " + file + " and " + name, usage_error, common);
     }
   }
   const auto subject = policy_of_file(file, common);
-  if (!subject) return complain(subject.error().message, invalid_file, common);
+  if (!subject) return print_error(subject.error().message, invalid_file, common);
   return replay_jobs(*subject, jobs, common);
 }
 
 int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
   const bool of_exit = !options.log.empty() || options.exit_code || !options.signal.empty();
   if (of_exit == options.replay) {
-    return complain("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
-                    usage_error, common);
+    return print_error("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
+                       usage_error, common);
   }
   return options.replay ? test_replay(options, common) : test_log(options, common);
 }

@@ -29,9 +29,9 @@ FollowRequest follow_request(const JobId& job, const JobSpec& spec, const Common
 // The report is the result: one object, whatever happened.
 int print_report(const Home& home, const JobId& job, const CommonOptions& common) {
   const auto found = open_job(home, job.value);
-  if (!found) return complain(found.error().message, internal_error, common);
+  if (!found) return print_error(found.error().message, internal_error, common);
   const auto history = history_of(*found);
-  if (!history) return complain(history.error().message, internal_error, common);
+  if (!history) return print_error(history.error().message, internal_error, common);
   return print_document(report_document(found->row, *history, home.job(job).string()), common);
 }
 
@@ -39,8 +39,8 @@ int print_launch(const Home& home, const JobId& job, const RunOptions& options,
                  const CommonOptions& common) {
   if (options.profile.empty()) return 0;
   const auto found = open_job(home, job.value);
-  if (found) return tell_launch(*found, options.profile, common);
-  return complain(found.error().message, internal_error, common);
+  if (found) return report_launch(*found, options.profile, common);
+  return print_error(found.error().message, internal_error, common);
 }
 
 // A job that was never queued has a report too, so that a pipeline can rely on one.
@@ -62,9 +62,9 @@ void say_end(const Home& home, const Ended& ended, const CommonOptions& common) 
   const auto found = open_job(home, ended.job.value);
   const auto records = found ? found->store->records_of(ended.job) : found.error();
   const std::string missing = records ? missing_program_text(*records, find_here) : "";
-  if (!missing.empty()) complain(missing, common);
+  if (!missing.empty()) print_error(missing, common);
   if (common.only_show_errors) {
-    complain("job " + ended.job.value + " " + ended.state + ": " + ended.reason, common);
+    print_error("job " + ended.job.value + " " + ended.state + ": " + ended.reason, common);
   } else {
     notice("what happened and why: muster explain " + ended.job.value, common);
   }
@@ -80,7 +80,7 @@ void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptio
   if (text) file << *text;
   file.close();
   if (!file)
-    complain("cannot write " + options.save_as + "; the job is queued all the same", common);
+    print_error("cannot write " + options.save_as + "; the job is queued all the same", common);
 }
 
 void declare_submission(Arguments& of, RunOptions& options) {

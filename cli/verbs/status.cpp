@@ -42,11 +42,11 @@ struct Shown {
 Shown show_overview(const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
-  if (!store) return {complain(store.error().message, internal_error, common)};
+  if (!store) return {print_error(store.error().message, internal_error, common)};
   JobFilter filter;
   filter.limit = newest_jobs;
   const auto rows = (*store)->jobs(filter);
-  if (!rows) return {complain(rows.error().message, internal_error, common)};
+  if (!rows) return {print_error(rows.error().message, internal_error, common)};
   serve_unfinished(home, **store, *rows, common);
   const std::vector<NodeLine> nodes = nodes_if_running(home);
   if (wants_table(common)) {
@@ -151,11 +151,11 @@ Shown shown_job(const std::string& typed, const CommonOptions& common) {
   const auto found = open_job(home, typed);
   if (!found) return {without_job(home, found.error(), common)};
   const auto history = history_of(*found);
-  if (!history) return {complain(history.error().message, internal_error, common)};
+  if (!history) return {print_error(history.error().message, internal_error, common)};
   serve_unfinished(home, *found->store, {found->row}, common);
   const std::string directory = home.job(found->id()).string();
   const auto kept = kept_report(*found);
-  if (!kept) return {complain(kept.error().message, internal_error, common)};
+  if (!kept) return {print_error(kept.error().message, internal_error, common)};
   if (*kept && !wants_table(common)) return {print_document(**kept, common)};
   if (!wants_table(common)) {
     return {print_document(report_document(found->row, *history, directory), common)};
@@ -181,7 +181,7 @@ int show_launch(const StatusOptions& options, const CommonOptions& common) {
   if (options.profile.empty()) return 0;
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
-  return found ? tell_launch(*found, options.profile, common)
+  return found ? report_launch(*found, options.profile, common)
                : without_job(home, found.error(), common);
 }
 
@@ -193,8 +193,8 @@ bool has_ended(const std::string& job) {
 // Until the job has ended, or Ctrl-C.
 int watch_status(const std::string& job, const CommonOptions& common) {
   if (!can_redraw(Stream::out) || !wants_table(common)) {
-    return complain("--watch draws tables on a terminal; elsewhere use `muster logs -f`",
-                    usage_error, common);
+    return print_error("--watch draws tables on a terminal; elsewhere use `muster logs -f`",
+                       usage_error, common);
   }
   InterruptWatch interrupts;
   while (true) {

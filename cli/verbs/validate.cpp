@@ -79,7 +79,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
   for (const std::string& path : options.files) {
     auto job = check_job({.path = path, .sets = options.sets}, common);
     if (!job) {
-      complain(job.error().message, common);
+      print_error(job.error().message, common);
       documents.push_back(unreadable_document(path, job.error()));
       all_valid = false;
       continue;

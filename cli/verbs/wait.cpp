@@ -66,7 +66,7 @@ Status read_again(Awaited& awaited, const CommonOptions& common) {
   return Done{};
 }
 
-int tell_rows(const Awaited& awaited, int code, const CommonOptions& common) {
+int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
   if (wants_table(common)) return code;
   const int printed = print_document(rows_document(awaited.rows), common);
   return code != 0 ? code : printed;
@@ -81,14 +81,14 @@ int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> tim
   InterruptWatch interrupts;
   while (true) {
     if (const auto read = read_again(awaited, common); !read) {
-      return complain("cannot wait: " + read.error().message, internal_error, common);
+      return print_error("cannot wait: " + read.error().message, internal_error, common);
     }
     const auto left = awaited.unfinished();
-    if (left.empty()) return tell_rows(awaited, awaited.exit_code(), common);
+    if (left.empty()) return report_rows(awaited, awaited.exit_code(), common);
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
     if (timeout && elapsed >= *timeout) {
-      complain("not ended within " + written_duration(*timeout) + ": " + joined(left), common);
-      return tell_rows(awaited, wait_is_over, common);
+      print_error("not ended within " + written_duration(*timeout) + ": " + joined(left), common);
+      return report_rows(awaited, wait_is_over, common);
     }
     if (interrupts.take()) {
       notice("not ended: " + joined(left) + "; jobs continue without being waited for", common);

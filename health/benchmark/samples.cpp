@@ -62,8 +62,8 @@ std::optional<PerformanceSample> read_line(std::string_view line) {
   const std::string_view kind = take_word(line);
   sample.is_absent = kind == "absent";
   sample.error = probe_text(line);
-  const bool is_told = (kind == "error" || kind == "absent") && !sample.error.empty();
-  return is_told ? std::optional(sample) : std::nullopt;
+  const bool is_reported = (kind == "error" || kind == "absent") && !sample.error.empty();
+  return is_reported ? std::optional(sample) : std::nullopt;
 }
 
 // "waited_pct - 12.5"

@@ -25,7 +25,7 @@ bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<s
 }
 
 // The driver of a memory controller was loaded anew.
-bool began_anew(const EdacSample& before, const EdacSample& now) {
+bool started_again(const EdacSample& before, const EdacSample& now) {
   return std::ranges::any_of(now.by_controller, [&](const auto& one) {
     const auto earlier = before.by_controller.find(one.first);
     return earlier != before.by_controller.end() &&
@@ -155,7 +155,7 @@ void NodeMonitor::note_edac(EdacSample sample) {
   if (!sample.error.empty() || sample.boot_id.empty()) return;
   const bool is_other =
       !edac_.empty() && (edac_.back().boot_id != sample.boot_id || sample.at < edac_.back().at ||
-                         began_anew(edac_.back(), sample));
+                         started_again(edac_.back(), sample));
   if (is_other) edac_.clear();
   std::erase_if(edac_, [&](const EdacSample& one) { return one.at < sample.at - edac_day; });
   if (edac_.empty() || sample.at - edac_.back().at >= edac_spacing)

@@ -70,7 +70,7 @@ bool ask_link(const NvmlGpu& gpu, unsigned link) {
   unsigned state = 0;
   NvmlReturn rc = gpu.call("nvmlDeviceGetNvLinkState", link, &state);
   if (rc == nvml_invalid_argument) return false;
-  gpu.asker.tell_number(key + "state", rc, state);
+  gpu.asker.report_number(key + "state", rc, state);
   if (rc != nvml_success) return false;
   NvmlPciInfo remote{};
   rc = gpu.call({"nvmlDeviceGetNvLinkRemotePciInfo", "nvmlDeviceGetNvLinkRemotePciInfo_v2"}, link,
@@ -92,7 +92,7 @@ void ask_encryption(const NvmlGpu& gpu) {
     info.version = version;
     rc = gpu.call("nvmlDeviceGetNvLinkInfo", &info);
   }
-  gpu.asker.tell_number("link.encrypted", rc, info.is_encrypted);
+  gpu.asker.report_number("link.encrypted", rc, info.is_encrypted);
 }
 
 void ask_pcie(const NvmlGpu& gpu) {
@@ -166,13 +166,14 @@ void ask_links(const NvmlGpu& gpu) {
 void ask_fabric(const NvmlGpu& gpu) {
   const FabricAnswer answer = newest_fabric_info(gpu);
   const NvmlFabricInfoV3& info = answer.info;
-  gpu.asker.tell_number("fabric.state", answer.rc, info.state);
-  gpu.asker.tell_number("fabric.status", answer.rc, info.status);
-  gpu.asker.tell_number("fabric.clique", answer.rc, info.clique);
+  gpu.asker.report_number("fabric.state", answer.rc, info.state);
+  gpu.asker.report_number("fabric.status", answer.rc, info.status);
+  gpu.asker.report_number("fabric.clique", answer.rc, info.clique);
   gpu.asker.tell("fabric.cluster", answer.rc, hexadecimal(info.cluster, sizeof info.cluster));
   // What an older struct does not hold is not told.
-  if (answer.version >= 2) gpu.asker.tell_number("fabric.mask", answer.rc, info.health_mask);
-  if (answer.version >= 3) gpu.asker.tell_number("fabric.summary", answer.rc, info.health_summary);
+  if (answer.version >= 2) gpu.asker.report_number("fabric.mask", answer.rc, info.health_mask);
+  if (answer.version >= 3)
+    gpu.asker.report_number("fabric.summary", answer.rc, info.health_summary);
 }
 
 }  // namespace muster

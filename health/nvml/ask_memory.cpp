@@ -27,11 +27,11 @@ void ask_sram(const NvmlGpu& gpu) {
   NvmlSramErrors errors{};
   errors.version = nvml_sram_errors_v1;
   const NvmlReturn rc = gpu.call("nvmlDeviceGetSramEccErrorStatus", &errors);
-  gpu.asker.tell_number("sram.parity.aggregate", rc, errors.aggregate_parity);
-  gpu.asker.tell_number("sram.secded.aggregate", rc, errors.aggregate_secded);
-  gpu.asker.tell_number("sram.parity.volatile", rc, errors.volatile_parity);
-  gpu.asker.tell_number("sram.secded.volatile", rc, errors.volatile_secded);
-  gpu.asker.tell_number("sram.exceeded", rc, errors.threshold_exceeded);
+  gpu.asker.report_number("sram.parity.aggregate", rc, errors.aggregate_parity);
+  gpu.asker.report_number("sram.secded.aggregate", rc, errors.aggregate_secded);
+  gpu.asker.report_number("sram.parity.volatile", rc, errors.volatile_parity);
+  gpu.asker.report_number("sram.secded.volatile", rc, errors.volatile_secded);
+  gpu.asker.report_number("sram.exceeded", rc, errors.threshold_exceeded);
 }
 
 // The call with room for nothing says how many there are.
@@ -42,7 +42,7 @@ void ask_retired(const NvmlGpu& gpu, const char* key, int cause) {
   unsigned count = 0;
   const NvmlReturn rc = gpu.asker.has(newer) ? gpu.call(newer, cause, &count, nowhere, nowhere)
                                              : gpu.call(name, cause, &count, nowhere);
-  gpu.asker.tell_number(key, rc == nvml_insufficient_size ? nvml_success : rc, count);
+  gpu.asker.report_number(key, rc == nvml_insufficient_size ? nvml_success : rc, count);
 }
 
 void ask_remapped(const NvmlGpu& gpu) {
@@ -52,35 +52,35 @@ void ask_remapped(const NvmlGpu& gpu) {
   unsigned failure = 0;
   NvmlReturn rc =
       gpu.call("nvmlDeviceGetRemappedRows", &corrected, &uncorrected, &pending, &failure);
-  gpu.asker.tell_number("remap.corr", rc, corrected);
-  gpu.asker.tell_number("remap.unc", rc, uncorrected);
-  gpu.asker.tell_number("remap.pending", rc, pending);
-  gpu.asker.tell_number("remap.failure", rc, failure);
+  gpu.asker.report_number("remap.corr", rc, corrected);
+  gpu.asker.report_number("remap.unc", rc, uncorrected);
+  gpu.asker.report_number("remap.pending", rc, pending);
+  gpu.asker.report_number("remap.failure", rc, failure);
   NvmlRemappedRowsV2 rows{};
   rc = gpu.call("nvmlDeviceGetRemappedRows_v2", &rows);
-  gpu.asker.tell_number("remap.inactive_corr", rc, rows.corrected_inactive);
-  gpu.asker.tell_number("remap.inactive_unc", rc, rows.uncorrected_inactive);
+  gpu.asker.report_number("remap.inactive_corr", rc, rows.corrected_inactive);
+  gpu.asker.report_number("remap.inactive_unc", rc, rows.uncorrected_inactive);
 }
 
 void ask_remap_banks(const NvmlGpu& gpu) {
   NvmlRemapHistogram banks{};
   const NvmlReturn rc = gpu.call("nvmlDeviceGetRowRemapperHistogram", &banks);
-  gpu.asker.tell_number("remap.banks.max", rc, banks.max);
-  gpu.asker.tell_number("remap.banks.high", rc, banks.high);
-  gpu.asker.tell_number("remap.banks.partial", rc, banks.partial);
-  gpu.asker.tell_number("remap.banks.low", rc, banks.low);
-  gpu.asker.tell_number("remap.banks.none", rc, banks.none);
+  gpu.asker.report_number("remap.banks.max", rc, banks.max);
+  gpu.asker.report_number("remap.banks.high", rc, banks.high);
+  gpu.asker.report_number("remap.banks.partial", rc, banks.partial);
+  gpu.asker.report_number("remap.banks.low", rc, banks.low);
+  gpu.asker.report_number("remap.banks.none", rc, banks.none);
 }
 
 void ask_repairs(const NvmlGpu& gpu) {
   NvmlUnrepairableMemory memory{};
   NvmlReturn rc = gpu.call("nvmlDeviceGetUnrepairableMemoryFlag_v1", &memory);
-  gpu.asker.tell_number("unrepairable", rc, memory.is_unrepairable);
+  gpu.asker.report_number("unrepairable", rc, memory.is_unrepairable);
   NvmlRepairStatus repair{};
   repair.version = nvml_repair_v1;
   rc = gpu.call("nvmlDeviceGetRepairStatus", &repair);
-  gpu.asker.tell_number("repair.channel", rc, repair.channel_pending);
-  gpu.asker.tell_number("repair.tpc", rc, repair.tpc_pending);
+  gpu.asker.report_number("repair.channel", rc, repair.channel_pending);
+  gpu.asker.report_number("repair.tpc", rc, repair.tpc_pending);
 }
 
 // The newer call does not count what the driver keeps for itself as used.
@@ -88,15 +88,15 @@ void ask_use(const NvmlGpu& gpu) {
   NvmlMemoryV2 memory{};
   memory.version = nvml_memory_v2;
   NvmlReturn rc = gpu.call("nvmlDeviceGetMemoryInfo_v2", &memory);
-  gpu.asker.tell_number("memory.reserved", rc, memory.reserved);
+  gpu.asker.report_number("memory.reserved", rc, memory.reserved);
   if (rc == nvml_function_not_found || rc == nvml_version_mismatch) {
     NvmlMemory old{};
     rc = gpu.call("nvmlDeviceGetMemoryInfo", &old);
     memory.total = old.total;
     memory.used = old.used;
   }
-  gpu.asker.tell_number("memory.total", rc, memory.total);
-  gpu.asker.tell_number("memory.used", rc, memory.used);
+  gpu.asker.report_number("memory.total", rc, memory.total);
+  gpu.asker.report_number("memory.used", rc, memory.used);
 }
 
 }  // namespace

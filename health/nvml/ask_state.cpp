@@ -56,7 +56,7 @@ void ask_temperature(const NvmlGpu& gpu) {
   if (rc == nvml_function_not_found || rc == nvml_version_mismatch) {
     gpu.ask_number("temp.gpu", "nvmlDeviceGetTemperature", nvml_sensor_gpu);
   } else {
-    gpu.asker.tell_number("temp.gpu", rc, now.celsius);
+    gpu.asker.report_number("temp.gpu", rc, now.celsius);
   }
 }
 
@@ -80,7 +80,7 @@ NvmlReturn list_processes(const NvmlGpu& gpu, const NvmlCall& what, std::vector<
 }
 
 template <class Process>
-void tell_processes(const NvmlGpu& gpu, const NvmlCall& what) {
+void report_processes(const NvmlGpu& gpu, const NvmlCall& what) {
   std::vector<Process> list;
   const NvmlReturn rc = list_processes(gpu, what, list);
   std::string text;
@@ -129,15 +129,15 @@ void ask_temperatures(const NvmlGpu& gpu) {
   NvmlMarginTemperature margin{};
   margin.version = nvml_margin_v1;
   const NvmlReturn rc = gpu.call("nvmlDeviceGetMarginTemperature", &margin);
-  gpu.asker.tell_number("temp.margin", rc, margin.celsius);
+  gpu.asker.report_number("temp.margin", rc, margin.celsius);
 }
 
 void ask_processes(const NvmlGpu& gpu) {
   constexpr const char* name = "nvmlDeviceGetComputeRunningProcesses";
   const NvmlCall newer{name, "nvmlDeviceGetComputeRunningProcesses_v3",
                        "nvmlDeviceGetComputeRunningProcesses_v2"};
-  if (gpu.asker.has(newer)) return tell_processes<NvmlProcessInfo>(gpu, newer);
-  tell_processes<NvmlProcessInfoV1>(gpu, name);
+  if (gpu.asker.has(newer)) return report_processes<NvmlProcessInfo>(gpu, newer);
+  report_processes<NvmlProcessInfoV1>(gpu, name);
 }
 
 }  // namespace muster

@@ -26,7 +26,7 @@ void ask_node(NvmlAsker& asker) {
       asker.call({"nvmlSystemGetCudaDriverVersion", "nvmlSystemGetCudaDriverVersion_v2",
                   "nvmlSystemGetCudaDriverVersion"},
                  &cuda);
-  asker.tell_number("cuda", rc, cuda);
+  asker.report_number("cuda", rc, cuda);
 }
 
 void ask_inforom(const NvmlGpu& gpu) {
@@ -66,7 +66,7 @@ void read_gpus(const NvmlLibrary& nvml, const GpuReadingScope& scope, const GpuR
   ask_node(node);
   unsigned count = 0;
   const NvmlReturn counted = node.call(nvml_count, &count);
-  node.tell_number("count", counted, count);
+  node.report_number("count", counted, count);
   if (counted == nvml_success) ask_gpus(nvml, std::min(count, nvml_gpus_max), scope, sink);
   static_cast<void>(node.call(nvml_shutdown));
 }

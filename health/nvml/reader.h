@@ -45,7 +45,7 @@ class NvmlAsker {
               rc == nvml_success ? GpuReading{0, std::move(value)} : GpuReading{rc, std::string()});
   }
   template <class Number>
-  void tell_number(const std::string& key, NvmlReturn rc, Number value) {
+  void report_number(const std::string& key, NvmlReturn rc, Number value) {
     tell(key, rc, std::to_string(value));
   }
 
@@ -73,15 +73,15 @@ struct NvmlGpu {
                         Arguments... arguments) const {
     Number value{};
     const NvmlReturn rc = call(what, arguments..., &value);
-    asker.tell_number(key, rc, value);
+    asker.report_number(key, rc, value);
     return rc;
   }
   void ask_pair(const char* first_key, const char* second_key, const NvmlCall& what) const {
     unsigned first = 0;
     unsigned second = 0;
     const NvmlReturn rc = call(what, &first, &second);
-    asker.tell_number(first_key, rc, first);
-    asker.tell_number(second_key, rc, second);
+    asker.report_number(first_key, rc, first);
+    asker.report_number(second_key, rc, second);
   }
 };
 

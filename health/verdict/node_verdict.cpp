@@ -9,8 +9,8 @@ namespace muster {
 
 namespace {
 
-bool is_worse(const StandingFault& a, const StandingFault& b) {
-  const auto rank = [](const StandingFault& fault) {
+bool is_worse(const ActiveFault& a, const ActiveFault& b) {
+  const auto rank = [](const ActiveFault& fault) {
     return std::tuple(-static_cast<int>(fault.severity.remedy), !fault.severity.stops_job,
                       fault.since, std::string_view(fault.finding.check),
                       std::string_view(fault.finding.device), std::string_view(fault.id));
@@ -19,12 +19,12 @@ bool is_worse(const StandingFault& a, const StandingFault& b) {
 }
 
 // No node is drained for what a user's program did there.
-bool is_serious(const StandingFault& fault) {
+bool is_serious(const ActiveFault& fault) {
   if (fault.finding.fault_class == FaultClass::user) return false;
   return fault.severity.remedy >= Remedy::drain || fault.severity.stops_job;
 }
 
-void sort_in(NodeVerdict& verdict, const StandingFault& fault, CheckMode mode) {
+void sort_in(NodeVerdict& verdict, const ActiveFault& fault, CheckMode mode) {
   if (!is_serious(fault)) return verdict.warnings.push_back(fault);
   (mode == CheckMode::enforce ? verdict.drains : verdict.would_drain).push_back(fault);
 }

@@ -13,9 +13,9 @@ namespace muster {
 // Each list worst first.
 struct NodeVerdict {
   Time at;
-  std::vector<StandingFault> drains;       // enforced: no new job
-  std::vector<StandingFault> would_drain;  // the check observes only
-  std::vector<StandingFault> warnings;
+  std::vector<ActiveFault> drains;       // enforced: no new job
+  std::vector<ActiveFault> would_drain;  // the check observes only
+  std::vector<ActiveFault> warnings;
   std::vector<SampleWanted> unclear;      // required, and its last answer was no pass
   std::vector<SampleWanted> unconfirmed;  // bad, too few times to be believed
 

@@ -76,7 +76,7 @@ HealthFinding as_setup(HealthFinding finding) {
 
 void believe(Streak& streak, HealthFinding finding, const CheckRules& rules,
              const SampleMoment& at) {
-  StandingFault fault;
+  ActiveFault fault;
   fault.severity = finding.severity;
   fault.persistence = rules.persistence_of(finding.check);
   fault.id = finding_id(finding);
@@ -89,7 +89,7 @@ void believe(Streak& streak, HealthFinding finding, const CheckRules& rules,
 }
 
 // What stands is worse than was known: it keeps its name and its age.
-void worsen(StandingFault& fault, const HealthFinding& finding) {
+void worsen(ActiveFault& fault, const HealthFinding& finding) {
   fault.finding = finding;
   fault.severity = finding.severity;
 }
@@ -142,7 +142,7 @@ void add_unknown(Streak& streak, const HealthFinding& finding, const CheckRules&
 
 // A pass right after an event says nothing about what broke; after a state it is the evidence.
 // A measurement that passes is the proof itself.
-bool needs_repair(const StandingFault& fault) {
+bool needs_repair(const ActiveFault& fault) {
   if (fault.finding.check.starts_with("perf.")) return false;
   if (fault.repaired_at || fault.finding.status == CheckStatus::unknown) return false;
   if (fault.severity.remedy == Remedy::rma) return true;
@@ -150,14 +150,14 @@ bool needs_repair(const StandingFault& fault) {
 }
 
 // What is milder than a reset was not ended by one.
-Seconds clean_time_of(const StandingFault& fault, const CheckRules& rules) {
+Seconds clean_time_of(const ActiveFault& fault, const CheckRules& rules) {
   const bool had_its_remedy = fault.repaired_at && fault.severity.remedy >= Remedy::reset;
   return had_its_remedy ? clean_time_after_remedy(rules, fault.finding.check)
                         : clean_time_needed(rules, fault.finding.check);
 }
 
 bool is_over(const Streak& streak, const CheckRules& rules, const SampleMoment& at) {
-  const StandingFault& fault = *streak.fault;
+  const ActiveFault& fault = *streak.fault;
   return streak.passed >= passes_needed(rules, streak.check) && !needs_repair(fault) &&
          at.now - fault.last_bad >= clean_time_of(fault, rules);
 }
@@ -313,7 +313,7 @@ void add_findings(Streaks& streaks, const std::vector<HealthFinding>& findings,
   pass_for_node(streaks, by_device, rules, at);
 }
 
-std::string stands_until(const StandingFault& fault) {
+std::string stands_until(const ActiveFault& fault) {
   if (!needs_repair(fault)) return "its check has passed for a time";
   if (fault.severity.remedy == Remedy::rma) return "somebody says that it was repaired";
   return fault.severity.remedy == Remedy::reboot ? "a reboot" : "a reset";

@@ -25,7 +25,7 @@ namespace muster {
 inline constexpr std::size_t streaks_kept = 8192;
 
 // What is believed to be wrong.
-struct StandingFault {
+struct ActiveFault {
   HealthFinding finding;   // the worst failure since it stands; unknown: its source cannot be read
   CheckSeverity severity;  // what is called for
   Persistence persistence = Persistence::samples;
@@ -74,7 +74,7 @@ struct Streak {
   int passed = 0;            // since the last other one
   std::int64_t windows = 0;  // the last 30 answers, the newest in the lowest bit; 1: bad
   Time first_bad;            // meaningful while `bad` or `unknown` is not 0
-  std::optional<StandingFault> fault;
+  std::optional<ActiveFault> fault;
   std::string cleared_id;  // of the last fault that was over
 
   MUSTER_FIELDS(check, device, code, last, bad, unknown, passed, windows, first_bad, fault,
@@ -113,7 +113,7 @@ std::vector<SampleWanted> samples_wanted(const Streaks& streaks, const CheckRule
 std::vector<SampleWanted> samples_after_remedy(const Streaks& streaks, const CheckRules& rules);
 
 // Until when a fault stands that no longer shows: "a reboot".
-std::string stands_until(const StandingFault& fault);
+std::string stands_until(const ActiveFault& fault);
 
 // What tells faults of one check apart: the number of an XID or SXid; empty for other checks.
 std::string cause_code(const HealthFinding& finding);

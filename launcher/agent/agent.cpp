@@ -76,7 +76,7 @@ Agent::Agent(boost::asio::io_context& io, const RunDirectory& run, AgentHost hos
       node_(site_, tasks_, execs_,
             {[this] { return attempts_.run_ranks(); }, [this] { return is_leaving(); },
              [this] { move_output(); }, [this] { schedule_tick(); }}),
-      cleaning_({run.home, run.path, own_program()}, tasks_, host.clock.boot()) {
+      cleaning_({run.home, run.path, self_exe()}, tasks_, host.clock.boot()) {
   grant_lease();
   attempts_.restore();
 }

@@ -225,7 +225,7 @@ void Attempts::handle(const OutputAck& ack, std::string_view) {
   LocalAttempt& attempt = found->second.attempt;
   attempt.output().acknowledge(ack.rank, ack.offset);
   attempt.move_output();
-  tell_clean_if_owed(found->second);
+  report_clean_if_owed(found->second);
 }
 
 void Attempts::handle(const RemoteStart& request, std::string_view) {
@@ -274,8 +274,8 @@ void Attempts::line_lost() {
   collection_.cancel_all();
 }
 
-void Attempts::tell_known() {
-  for (auto& [key, held] : held_) held.attempt.tell_known();
+void Attempts::report_known() {
+  for (auto& [key, held] : held_) held.attempt.report_known();
   // The other node knows a daemon that it has started already.
   for (const auto& [ticket, ask] : asks_) site_.line.send(ask.asked);
 }
@@ -305,18 +305,18 @@ void Attempts::step() {
 void Attempts::move_output() {
   for (auto& [key, held] : held_) {
     held.attempt.move_output();
-    tell_clean_if_owed(held);
+    report_clean_if_owed(held);
   }
   collection_.pump();
 }
 
-void Attempts::tell_clean_if_owed(Held& held) {
+void Attempts::report_clean_if_owed(Held& held) {
   const AttemptKey& key = held.attempt.key();
   const bool is_awaited = staging_.is_busy(key) || questions_.is_deciding(key);
-  if (held.attempt.owes_clean() && !is_awaited && site_.line.is_open()) tell_clean(held);
+  if (held.attempt.owes_clean() && !is_awaited && site_.line.is_open()) report_clean(held);
 }
 
-void Attempts::tell_clean(Held& held) {
+void Attempts::report_clean(Held& held) {
   LocalAttempt& attempt = held.attempt;
   attempt.clean_told();
   AttemptClean clean = attempt.clean_message();

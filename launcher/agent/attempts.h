@@ -75,7 +75,7 @@ class Attempts {
   void remove_forgotten();
   void move_output();
   void watch_saving(const AttemptKey& key);
-  void tell_known();  // to a controller that may not know it
+  void report_known();  // to a controller that may not know it
   void line_lost();
 
  private:
@@ -94,8 +94,8 @@ class Attempts {
   Held& hold(const AttemptKey& key);
   bool is_any(bool (LocalAttempt::*holds)() const) const;
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
-  void tell_clean_if_owed(Held& held);
-  void tell_clean(Held& held);
+  void report_clean_if_owed(Held& held);
+  void report_clean(Held& held);
   void watch_checkpoints(Held& held);
   void watch_saving(Held& held);
   bool can_forget(const AttemptKey& key) const;

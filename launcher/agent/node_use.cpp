@@ -26,11 +26,11 @@ NodeUse::NodeUse(const AgentSite& site, ChildTasks& tasks, ExecSessions& execs, 
       execs_(execs),
       owner_(std::move(owner)),
       command_(site.run, execs, ended_benchmarks_),
-      gate_(tasks, ended_benchmarks_, {site.run.path, {own_program()}, site.boot_id}),
+      gate_(tasks, ended_benchmarks_, {site.run.path, {self_exe()}, site.boot_id}),
       health_(site.io,
               {system_root(site.environment),
                site.run.path + "/health.json",
-               {own_program(), "agent", "read-health"},
+               {self_exe(), "agent", "read-health"},
                site.boot_id,
                [this] { boost::asio::post(site_.io, [this] { owner_.on_decided(); }); },
                BenchmarkClaim::is_held_here},
@@ -298,7 +298,7 @@ void NodeUse::follow(const std::optional<HealthProfile>& profile) {
   if (const auto faults = health_.state()) site_.line.send(*faults);
 }
 
-void NodeUse::handle(const FaultsMended& request, std::string_view) {
+void NodeUse::handle(const FaultsFixed& request, std::string_view) {
   health_.faults_fixed(request.ids);
   gate_.faults_fixed();
 }

@@ -46,7 +46,7 @@ class NodeUse {
   void handle(const RunRemedy& request, std::string_view);
   void handle(const LookAtHealth& request, std::string_view);
   void handle(const WatchHealth& request, std::string_view) { follow(request.health); }
-  void handle(const FaultsMended& request, std::string_view);
+  void handle(const FaultsFixed& request, std::string_view);
 
   // From each greeting; says what is believed.
   void follow(const std::optional<HealthProfile>& profile);

@@ -79,7 +79,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   notice_.poll();
   if (const auto notice = notice_.state()) line_.send(*notice);
   node_.follow(hello.health);
-  attempts_.tell_known();
+  attempts_.report_known();
   move_output();
 }
 

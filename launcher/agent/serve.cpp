@@ -31,7 +31,7 @@ int fail(const std::string& message) {
   return could_not_start;
 }
 
-void tell_ready(int fd) {
+void report_ready(int fd) {
   [[maybe_unused]] const ssize_t told = ::write(fd, "R", 1);
   ::close(fd);
 }
@@ -65,8 +65,8 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   if (!listener) return fail(listener.error().message);
   if (!has_log) ::dup2(null.get(), STDERR_FILENO);  // so far it could still say why not
   log_line("serves " + run.path);
-  tell_ready(ready);
-  if (options.ready_fd >= 0) tell_ready(options.ready_fd);
+  report_ready(ready);
+  if (options.ready_fd >= 0) report_ready(options.ready_fd);
 
   agent.open(std::move(*listener));
   io.run();

@@ -66,7 +66,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       {&sender_, &stalls_, &remedies_, &inbox_of_agents_, &folders_, &health_, &relay_, this});
 }
 
-Requests::Desk Controller::desk() {
+Requests::RequestContext Controller::desk() {
   return {state_,
           *journal_,
           rows_,
@@ -325,12 +325,12 @@ void Controller::node_up(const NodeId& node, const Welcome& welcome) {
             reached.through,
             welcome.gpus,
             reached.first_contact};
-  tell_first_contact(up);
+  report_first_contact(up);
   observe(std::move(up));
 }
 
 // Once: it is on record from now on. Who waits for the node hears it, too.
-void Controller::tell_first_contact(const LinkUp& up) {
+void Controller::report_first_contact(const LinkUp& up) {
   if (up.first_contact.empty()) return;
   const Node* node = find_node(state_, up.node);
   if (node != nullptr && node->owner) return note(*node->owner, up.first_contact);

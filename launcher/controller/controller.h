@@ -53,7 +53,7 @@ class Controller final : public Observer, private NodeListener {
 
   // Replays the journal and takes up the work that is pending.
   Status start();
-  Requests::Desk desk();
+  Requests::RequestContext desk();
   void client_gone(const std::shared_ptr<Session>& session);
   // A request of a client journals first and answers with the outcome.
   using Answer = std::function<void(Status)>;
@@ -90,7 +90,7 @@ class Controller final : public Observer, private NodeListener {
   void node_down(const NodeId& node, const LinkFailure& failure,
                  std::optional<Interval> silent_us) override;
   void progress(const JobId& job, const JobEvent& event) override;
-  void tell_first_contact(const LinkUp& up);
+  void report_first_contact(const LinkUp& up);
   void note(const JobId& job, const std::string& sentence) override;
 
   Timers& timers_;
@@ -113,8 +113,8 @@ class Controller final : public Observer, private NodeListener {
   AgentPool pool_;
   WorkSender sender_;
   Relay relay_;
-  HealthDesk health_;
-  RemedyDesk remedies_;
+  NodeHealthService health_;
+  RemediationService remedies_;
   AgentInbox inbox_of_agents_;
   StallWatchers stalls_;
   NodeFolders folders_;

@@ -164,7 +164,7 @@ Status serve(const ControllerOptions& options, const Fd& lock, mode_t users_mask
   return Error{std::string("the controller stopped: ") + failure.what()};
 }
 
-void tell_supervisor(const ControllerOptions& options) {
+void report_supervisor(const ControllerOptions& options) {
   if (options.supervisor < 0) return;
   [[maybe_unused]] const bool told = write_all(options.supervisor, {&controller_serves, 1});
   ::close(options.supervisor);
@@ -207,7 +207,7 @@ int controller_main(const ControllerOptions& options) {
   }
   raise_descriptor_limit();
   const auto served =
-      serve(options, **locked, users_mask, [&options] { tell_supervisor(options); });
+      serve(options, **locked, users_mask, [&options] { report_supervisor(options); });
   return served ? 0 : fail(served.error().message);
 }
 
@@ -228,8 +228,14 @@ void open_log(const std::filesystem::path& path, bool to_terminal) {
   }
 }
 
-void log_info(const std::string& sentence) { spdlog::info("{}", sentence); }
-void log_warning(const std::string& sentence) { spdlog::warn("{}", sentence); }
-void log_error(const std::string& sentence) { spdlog::error("{}", sentence); }
+void log_info(const std::string& sentence) {
+  spdlog::info("{}", sentence);
+}
+void log_warning(const std::string& sentence) {
+  spdlog::warn("{}", sentence);
+}
+void log_error(const std::string& sentence) {
+  spdlog::error("{}", sentence);
+}
 
 }  // namespace muster

@@ -145,7 +145,7 @@ int Supervisor::one_life() {
 }
 
 pid_t Supervisor::start(const Fd& line) {
-  const std::string program = own_program();
+  const std::string program = self_exe();
   const std::string number = std::to_string(line.get());
   const std::string idle_limit = std::to_string(options_.idle_limit_s);
   const pid_t child = ::fork();

@@ -172,7 +172,7 @@ void read_tail(int from, std::string& text) {
 
 namespace fs = std::filesystem;
 
-std::string own_program() {
+std::string self_exe() {
   std::error_code failed;
   const fs::path name = fs::read_symlink("/proc/self/exe", failed);
   if (!failed && fs::equivalent(name, "/proc/self/exe", failed) && !failed) return name.string();

@@ -53,7 +53,7 @@ void read_tail(int from, std::string& text);
 // has been replaced, removed or hidden meanwhile (an upgrade, a copy by somebody else, a mount), a
 // name by which the system still has it, good as long as this process lives.
 
-std::string own_program();
+std::string self_exe();
 
 // How a child ended, as waitpid says it.
 

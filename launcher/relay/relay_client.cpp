@@ -16,7 +16,7 @@ constexpr std::size_t longest_header_bytes = 64 * 1024;
 constexpr std::size_t longest_reason_bytes = 2000;
 constexpr std::size_t piece_bytes = 64 * 1024;  // then another ticket has its turn
 // Told in a few pieces a window, not with every line.
-constexpr std::int64_t told_room_bytes = relay_window_bytes / 4;
+constexpr std::int64_t reported_room_bytes = relay_window_bytes / 4;
 constexpr const char* lost_relay = ": the relay to it is gone";
 
 // Sums of these are made without another look.
@@ -103,7 +103,7 @@ void RelayStream::deliver(std::string payload) {
   const auto on_bytes = handlers_->on_bytes;
   on_bytes(std::as_bytes(std::span(payload)));
   consumed_ += static_cast<std::int64_t>(payload.size());
-  if (consumed_ < told_room_bytes || !handlers_) return;
+  if (consumed_ < reported_room_bytes || !handlers_) return;
   send_(RelayRoom{ticket_, std::exchange(consumed_, 0)}, {});
 }
 

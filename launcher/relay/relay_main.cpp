@@ -26,7 +26,7 @@ class Relay {
       : io_(io),
         pipe_(io, STDIN_FILENO, STDOUT_FILENO),
         silence_(io),
-        server_(io, own_program(), [this](const FromRelay& message, std::string_view payload) {
+        server_(io, self_exe(), [this](const FromRelay& message, std::string_view payload) {
           pipe_.write(encode(message, payload));
         }) {}
 

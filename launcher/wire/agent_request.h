@@ -308,7 +308,7 @@ struct RemoteStartEnded {
 };
 
 // A person says that the node is sound: faults believed until then are over, as if repaired.
-struct FaultsMended {
+struct FaultsFixed {
   static constexpr const char* kind = "faults_mended";
   std::vector<std::string> ids;  // NodeFault::id
 
@@ -374,6 +374,6 @@ using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
                  ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
-                 FaultsMended, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob>;
+                 FaultsFixed, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob>;
 
 }  // namespace muster

@@ -74,7 +74,7 @@ std::string format_certificate(const Certificate& certificate) {
 }
 
 Checked<Certificate> parse_certificate(std::string_view text) {
-  if (!is_sealed_json(text)) {
+  if (!is_committed_json(text)) {
     return CheckpointFault{"the certificate is torn or its checksum is wrong"};
   }
   try {

@@ -127,7 +127,7 @@ bool is_pinned(const std::string& path) {
 std::string pin_reason(const std::string& path) {
   constexpr std::uint64_t limit_bytes = 1 << 20;
   const auto text = read_checkpoint_text(path + "/" + checkpoint_pin_name, limit_bytes);
-  if (!text || !is_sealed_json(text.value()) || nests_too_deeply(text.value())) return "";
+  if (!text || !is_committed_json(text.value()) || nests_too_deeply(text.value())) return "";
   const auto pin = fields::Json::parse(text.value(), nullptr, false);
   const auto reason = pin.is_object() ? pin.find("reason") : pin.end();
   return reason != pin.end() && reason->is_string() ? reason->get<std::string>() : "";

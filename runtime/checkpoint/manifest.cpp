@@ -12,7 +12,7 @@ namespace {
 
 using namespace fields;
 
-Json vitals_json(const PlaneVitals& vitals) {
+Json stats_json(const TensorStats& vitals) {
   return {{"nonfinite", vitals.nonfinite},
           {"absmax", hex32(std::bit_cast<std::uint32_t>(vitals.absmax))},
           {"l2", hex64(std::bit_cast<std::uint64_t>(vitals.l2))},
@@ -22,7 +22,7 @@ Json vitals_json(const PlaneVitals& vitals) {
 Json shard_json(const ShardRecord& shard) {
   Json vitals = Json::object();
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    vitals[flat_plane_names[plane]] = vitals_json(shard.vitals[plane]);
+    vitals[flat_plane_names[plane]] = stats_json(shard.vitals[plane]);
   }
   return {{"file", shard.file},
           {"bytes", shard.bytes},
@@ -88,8 +88,8 @@ Json environment_json(const Manifest& manifest) {
 
 using namespace fields;
 
-PlaneVitals vitals_of(const Json& json) {
-  PlaneVitals vitals;
+TensorStats stats_of(const Json& json) {
+  TensorStats vitals;
   vitals.nonfinite = whole_number(json, "nonfinite");
   vitals.absmax = std::bit_cast<float>(read_hex32(json, "absmax"));
   vitals.l2 = std::bit_cast<double>(read_hex64(json, "l2"));
@@ -128,7 +128,7 @@ ShardRecord shard_of(const Json& json) {
   shard.chunk_crc32c = std::move(*checksums);
   shard.file_crc32c = read_hex32(json, "file_crc32c");
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    shard.vitals[plane] = vitals_of(member(member(json, "vitals"), flat_plane_names[plane]));
+    shard.vitals[plane] = stats_of(member(member(json, "vitals"), flat_plane_names[plane]));
   }
   check_shard(shard);
   return shard;
@@ -310,7 +310,7 @@ std::string format_manifest(const Manifest& manifest) {
 }
 
 Checked<Manifest> parse_manifest(std::string_view text) {
-  if (!is_sealed_json(text))
+  if (!is_committed_json(text))
     return CheckpointFault{"the manifest is torn or its checksum is wrong"};
   return guarded<Manifest>(text, manifest_of);
 }

@@ -34,7 +34,7 @@ struct ShardRecord {
   std::uint64_t chunk_bytes = shard_chunk_bytes;
   std::vector<std::uint32_t> chunk_crc32c;
   std::uint32_t file_crc32c = 0;
-  std::array<PlaneVitals, flat_planes> vitals;
+  std::array<TensorStats, flat_planes> vitals;
 };
 
 // Where the data order stands. The fingerprint tells whether a resumed run reads the same text.

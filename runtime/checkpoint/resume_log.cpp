@@ -43,7 +43,7 @@ CheckpointQuarantine quarantine_of(const Json& json) {
 }
 
 void read_line(std::string_view line, ResumeLog& log) {
-  if (!is_sealed_json(line)) {
+  if (!is_committed_json(line)) {
     ++log.damaged_lines;
     return;
   }

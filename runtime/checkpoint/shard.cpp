@@ -150,7 +150,7 @@ void ShardWrite::filled(std::uint64_t bytes) {
   file_.tend();
 }
 
-void ShardWrite::look_at(const Piece& piece, std::array<VitalsSum, flat_planes>& vitals) {
+void ShardWrite::look_at(const Piece& piece, std::array<TensorStatsSum, flat_planes>& vitals) {
   std::uint32_t& crc = record_.chunk_crc32c[piece.offset / shard_chunk_bytes];
   std::uint64_t first = piece.first;
   for (std::size_t at = 0; at < piece.bytes.size(); at += look_bytes) {
@@ -166,7 +166,7 @@ void ShardWrite::look_at(const Piece& piece, std::array<VitalsSum, flat_planes>&
 
 void ShardWrite::sum_up() {
   record_.chunk_crc32c.assign((record_.bytes + shard_chunk_bytes - 1) / shard_chunk_bytes, 0);
-  std::array<VitalsSum, flat_planes> vitals;
+  std::array<TensorStatsSum, flat_planes> vitals;
   for (const Piece& piece : pieces_) {
     look_at(piece, vitals);
     file_.tend();

@@ -78,7 +78,7 @@ class ShardWrite {
 
   ShardWrite(FileWrite file, std::string header, ShardRecord record);
   void cut(const PlaneSpans& planes);
-  void look_at(const Piece& piece, std::array<VitalsSum, flat_planes>& vitals);
+  void look_at(const Piece& piece, std::array<TensorStatsSum, flat_planes>& vitals);
   void sum_up();
 
   FileWrite file_;

@@ -75,7 +75,7 @@ std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<con
   return hash_of(plane, first, values.data(), values.size());
 }
 
-void VitalsSum::add(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+void TensorStatsSum::add(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
   for (std::size_t at = 0; at < values.size(); at += block_elements) {
     const float* block = values.data() + at;
     const std::size_t count = std::min(block_elements, values.size() - at);
@@ -86,12 +86,12 @@ void VitalsSum::add(std::uint64_t plane, std::uint64_t first, std::span<const fl
   }
 }
 
-PlaneVitals VitalsSum::vitals() const {
+TensorStats TensorStatsSum::vitals() const {
   return {nonfinite_, std::bit_cast<float>(absmax_bits_), std::sqrt(squares_), hash_};
 }
 
-PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
-  VitalsSum sum;
+TensorStats tensor_stats(std::uint64_t plane, std::uint64_t first, std::span<const float> values) {
+  TensorStatsSum sum;
   sum.add(plane, first, values);
   return sum.vitals();
 }

@@ -11,12 +11,12 @@
 
 namespace muster {
 
-struct PlaneVitals {
+struct TensorStats {
   std::uint64_t nonfinite = 0;
   float absmax = 0;  // of the finite values
   double l2 = 0;     // square root of the sum of squares of the finite values
   std::uint64_t hash = 0;
-  friend bool operator==(const PlaneVitals&, const PlaneVitals&) = default;
+  friend bool operator==(const TensorStats&, const TensorStats&) = default;
 };
 
 // Sum over i of splitmix64((bits(values[i]) | plane << 32) ^ (first + i) * 0x9E3779B97F4A7C15);
@@ -25,10 +25,10 @@ struct PlaneVitals {
 std::uint64_t plane_hash(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
 
 // Vitals of a plane that is seen part by part. Only l2 depends on how it was cut, in its last bits.
-class VitalsSum {
+class TensorStatsSum {
  public:
   void add(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
-  PlaneVitals vitals() const;
+  TensorStats vitals() const;
 
  private:
   std::uint64_t nonfinite_ = 0;
@@ -37,6 +37,6 @@ class VitalsSum {
   std::uint64_t hash_ = 0;
 };
 
-PlaneVitals plane_vitals(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
+TensorStats tensor_stats(std::uint64_t plane, std::uint64_t first, std::span<const float> values);
 
 }  // namespace muster

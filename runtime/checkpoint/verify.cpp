@@ -22,7 +22,7 @@ namespace {
 struct ChunkFacts {
   std::string fault;  // why it could not be read; empty: it could
   std::uint32_t crc32c = 0;
-  std::array<PlaneVitals, flat_planes> vitals;  // of its own elements
+  std::array<TensorStats, flat_planes> vitals;  // of its own elements
 };
 
 struct OpenShard {
@@ -44,8 +44,8 @@ std::uint64_t chunk_length(const ShardRecord& shard, std::uint64_t chunk) {
 }
 
 // The vitals of those elements of a plane that lie in the chunk, whose bytes are `values`.
-PlaneVitals vitals_in_chunk(const ShardRecord& shard, std::uint64_t chunk, std::size_t plane,
-                            std::span<const float> values) {
+TensorStats stats_in_chunk(const ShardRecord& shard, std::uint64_t chunk, std::size_t plane,
+                           std::span<const float> values) {
   const std::uint64_t begin = chunk_begin(shard, chunk);
   const std::uint64_t plane_bytes = shard.range.size() * sizeof(float);
   const std::uint64_t plane_begin = shard.data_offset + plane * plane_bytes;
@@ -53,7 +53,7 @@ PlaneVitals vitals_in_chunk(const ShardRecord& shard, std::uint64_t chunk, std::
   const std::uint64_t hi = std::min(begin + chunk_length(shard, chunk), plane_begin + plane_bytes);
   if (lo >= hi) return {};
   const std::uint64_t first = shard.range.lo + (lo - plane_begin) / sizeof(float);
-  return plane_vitals(plane, first,
+  return tensor_stats(plane, first,
                       values.subspan((lo - begin) / sizeof(float), (hi - lo) / sizeof(float)));
 }
 
@@ -69,16 +69,16 @@ ChunkFacts look_at_chunk(const CheckpointFile& file, const ShardRecord& shard, s
   }
   facts.crc32c = crc32c_extend(0, buffer.data(), bytes);
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    facts.vitals[plane] = vitals_in_chunk(shard, chunk, plane, buffer);
+    facts.vitals[plane] = stats_in_chunk(shard, chunk, plane, buffer);
   }
   return facts;
 }
 
-PlaneVitals joined(const std::vector<ChunkFacts>& chunks, std::size_t plane) {
-  PlaneVitals sum;
+TensorStats joined(const std::vector<ChunkFacts>& chunks, std::size_t plane) {
+  TensorStats sum;
   double squares = 0;
   for (const ChunkFacts& chunk : chunks) {
-    const PlaneVitals& part = chunk.vitals[plane];
+    const TensorStats& part = chunk.vitals[plane];
     sum.nonfinite += part.nonfinite;
     sum.absmax = std::fmax(sum.absmax, part.absmax);
     squares += part.l2 * part.l2;
@@ -89,7 +89,7 @@ PlaneVitals joined(const std::vector<ChunkFacts>& chunks, std::size_t plane) {
 }
 
 // Which of the vitals differ, empty: none.
-std::string vitals_conflict(const PlaneVitals& read, const PlaneVitals& written) {
+std::string stats_conflict(const TensorStats& read, const TensorStats& written) {
   constexpr double l2_tolerance = 1e-9;
   std::string differing;
   const auto differ = [&](bool does, const char* name) {
@@ -205,9 +205,9 @@ class Verification {
     if (!held.file || !judge_chunks(shard, held.chunks)) return false;
     judge_header(shard, *held.file);
     for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-      const PlaneVitals vitals = joined(held.chunks, plane);
+      const TensorStats vitals = joined(held.chunks, plane);
       state_hash_ += vitals.hash;
-      const std::string differing = vitals_conflict(vitals, shard.vitals[plane]);
+      const std::string differing = stats_conflict(vitals, shard.vitals[plane]);
       if (differing.empty()) continue;
       damage(shard.file, shard.data_offset + plane * shard.range.size() * sizeof(float),
              std::string(flat_plane_names[plane]) +

@@ -281,7 +281,7 @@ std::string format_dataset_index(const DatasetIndex& index) {
 }
 
 Checked<DatasetIndex> parse_dataset_index(std::string_view text, const std::string& path) {
-  if (!is_sealed_json(text)) {
+  if (!is_committed_json(text)) {
     return damaged_token_file(path, text.size(),
                               "the text does not end in a checksum that fits it: it was changed or "
                               "cut off");

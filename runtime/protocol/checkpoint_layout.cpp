@@ -41,7 +41,7 @@ std::string seal_json(std::string object) {
   return object + seal_for(object);
 }
 
-bool is_sealed_json(std::string_view text) {
+bool is_committed_json(std::string_view text) {
   if (text.size() <= checkpoint_seal_bytes) return false;
   const std::string_view covered = text.substr(0, text.size() - checkpoint_seal_bytes);
   return text.substr(covered.size()) == seal_for(covered);

@@ -54,6 +54,6 @@ std::string checkpoint_shard_name(std::size_t rank, std::size_t ranks);
 std::string seal_json(std::string object);
 
 // True when `text` ends in a well-formed seal whose CRC matches.
-bool is_sealed_json(std::string_view text);
+bool is_committed_json(std::string_view text);
 
 }  // namespace muster

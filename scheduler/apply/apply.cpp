@@ -54,7 +54,7 @@ void apply_one(State& state, Time at, const ResumeRequested& record) {
   job.certified_because = record.certified_because;
 }
 
-void apply_one(State& state, Time at, const JobWaits& record) {
+void apply_one(State& state, Time at, const JobPending& record) {
   Job* job = find_job(state, record.job);
   if (!job || active_attempt(*job) || is_undecided(*job)) return;
   job->phase = Queued{record.reason, std::nullopt};

@@ -69,8 +69,8 @@ void set_member(AttemptNode& node, bool member, std::int64_t epoch) {
 }
 
 // Before the launch nobody knows a rank yet.
-void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
-  const NodeLeaves leaves = node.departure->why;
+void release_node(State& state, Attempt& attempt, const AttemptNode& node) {
+  const NodeLeaving leaves = node.departure->why;
   const bool failed = node.checked && !node.checked->failures.empty();
   const bool lasting =
       failed && std::ranges::any_of(node.checked->failures,
@@ -80,7 +80,7 @@ void let_go(State& state, Attempt& attempt, const AttemptNode& node) {
                       leaves.sentence, lasting ? Unfitness::lasting : Unfitness::unhealthy};
   if (leaves.reason == StopReason::node_lost) passed.unfitness = Unfitness::unreachable;
   if (leaves.reason == StopReason::drained) passed.unfitness = Unfitness::drained;
-  attempt.passed_over.push_back(std::move(passed));
+  attempt.rejected_nodes.push_back(std::move(passed));
   release(state, leaves.node, leaves.job);
   attempt.nodes.erase(attempt.nodes.begin() + (&node - attempt.nodes.data()));
   deal_ranks(attempt, find_job(state, leaves.job)->spec.distribution);
@@ -95,7 +95,7 @@ bool is_excluded_by_rule(const Rank& rank) {
 
 }  // namespace
 
-void apply_one(State& state, Time at, const NodeTaken& record) {
+void apply_one(State& state, Time at, const NodeAdded& record) {
   Attempt* attempt = growing(state, record.job, record.attempt);
   if (!attempt || find_node(*attempt, record.node)) return;
   const AttemptNode* spare = find_spare(*attempt, record.node);
@@ -152,7 +152,7 @@ void apply_one(State& state, Time, const MembersTold& record) {
   }
 }
 
-void apply_one(State& state, Time at, const NodeLeaves& record) {
+void apply_one(State& state, Time at, const NodeLeaving& record) {
   Attempt* attempt = find_attempt(state, record.job, record.attempt);
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node || !is_active(*node) || node->membership.is_member) return;
@@ -169,7 +169,7 @@ void apply_one(State& state, Time at, const NodeReleased& record) {
   AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node || !node->departure) return;
   if (phase_of<Gathering>(*attempt)) note_measured(state, record.job, record.node, at);
-  if (phase_of<Gathering>(*attempt)) return let_go(state, *attempt, *node);
+  if (phase_of<Gathering>(*attempt)) return release_node(state, *attempt, *node);
   if (may_have_started(*attempt, *node) && !is_quiet(*node)) return;
   const auto here = ranks_on(*attempt, record.node);
   if (std::ranges::any_of(here, is_excluded_by_rule)) {

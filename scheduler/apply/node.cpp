@@ -45,7 +45,7 @@ void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at
 
 // Somebody has looked at it. What was set aside stays counted among those of the last minutes.
 void call_sound(Node& node, Time at) {
-  node.sound_since = at;
+  node.cleared_at = at;
   node.evidence.clear();
   if (node.set_aside) node.set_aside->until = std::min(node.set_aside->until, at);
   node.fault_drain.reset();
@@ -147,7 +147,7 @@ void apply_one(State& state, Time, const NodeSuspected& record) {
 }
 
 void apply_one(State& state, Time at, const NodeSetAside& record) {
-  node_at(state, record.node).set_aside = SetAside{at, record.until, record.reason};
+  node_at(state, record.node).set_aside = Cordon{at, record.until, record.reason};
 }
 
 void apply_one(State& state, Time at, const BreakerOpened& record) {

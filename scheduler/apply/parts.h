@@ -10,7 +10,7 @@ namespace muster {
 void apply_one(State& state, Time at, const JobSubmitted& record);
 void apply_one(State& state, Time at, const CancelRequested& record);
 void apply_one(State& state, Time at, const ResumeRequested& record);
-void apply_one(State& state, Time at, const JobWaits& record);
+void apply_one(State& state, Time at, const JobPending& record);
 void apply_one(State& state, Time at, const RetryScheduled& record);
 void apply_one(State& state, Time at, const JobEnded& record);
 
@@ -43,12 +43,12 @@ void apply_one(State& state, Time at, const AnswersAwaited& record);
 void apply_one(State& state, Time at, const AttemptEnded& record);
 
 // membership.cpp: how an elastic attempt grows and shrinks
-void apply_one(State& state, Time at, const NodeTaken& record);
+void apply_one(State& state, Time at, const NodeAdded& record);
 void apply_one(State& state, Time at, const JoinBegun& record);
 void apply_one(State& state, Time at, const NodeReady& record);
 void apply_one(State& state, Time at, const MembersChanged& record);
 void apply_one(State& state, Time at, const MembersTold& record);
-void apply_one(State& state, Time at, const NodeLeaves& record);
+void apply_one(State& state, Time at, const NodeLeaving& record);
 void apply_one(State& state, Time at, const NodeReleased& record);
 
 // attempt.cpp: the phases of an attempt

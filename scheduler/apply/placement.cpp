@@ -107,7 +107,7 @@ void forget_spare(Attempt& attempt, const NodeId& id) {
 void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
                    const StopBegun& why) {
   const bool is_stuck = (unkillable_since(node) || is_unproven(node)) && !has_changed_agent(node);
-  if (is_stuck) node_at(state, node.id).unclean = Unclean{why.job, attempt.id, why};
+  if (is_stuck) node_at(state, node.id).unclean = Orphans{why.job, attempt.id, why};
   release(state, node.id, why.job);
 }
 
@@ -138,7 +138,7 @@ void apply_one(State& state, Time at, const NodeReplaced& record) {
   const AttemptNode* spare = attempt ? find_spare(*attempt, record.new_node) : nullptr;
   if (!node || !(spare || is_free(state, record.new_node))) return;
   note_measured(state, record.job, record.old_node, at);
-  attempt->passed_over.push_back(record);
+  attempt->rejected_nodes.push_back(record);
   release(state, record.old_node, record.job);
   *node = spare ? *spare : fresh_node(record.new_node, at);
   if (spare) forget_spare(*attempt, record.new_node);

@@ -43,7 +43,7 @@ std::optional<StopBegun> drained(Turn& turn, const Job& job, const Attempt& atte
                                  const AttemptNode& node) {
   if (!turn.troubled.contains(node.id)) return std::nullopt;
   const Node& known = *find_node(turn.state, node.id);
-  const bool is_refused = is_set_aside(known, turn.moment) || known.fault_drain;
+  const bool is_refused = is_cordoned(known, turn.moment) || known.fault_drain;
   if (!attempt.launched && !known.drained && is_refused) {
     return stop_for(job, attempt, StopReason::drained, *refusal_of(&known, turn.moment), node.id);
   }

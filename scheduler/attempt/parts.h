@@ -39,15 +39,15 @@ std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& 
 // scale_down.cpp
 
 // Members that go now. None of a fixed job, or when it has to be stopped instead.
-std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& attempt);
+std::vector<NodeLeaving> departures(Turn& turn, const Job& job, const Attempt& attempt);
 // Why the attempt has to be stopped for a member that cannot stay and cannot be spared, where a
 // fixed job has no such reason.
 std::optional<StopBegun> unspared(Turn& turn, const Job& job, const Attempt& attempt);
 // What is wrong with a node whose ranks may have been started, as the reason to let it go.
-std::optional<NodeLeaves> started_trouble(Turn& turn, const Job& job, const Attempt& attempt,
-                                          std::size_t node_index);
-NodeLeaves leaves_for(const Job& job, const Attempt& attempt, const NodeId& node, StopReason reason,
-                      const std::string& sentence);
+std::optional<NodeLeaving> started_trouble(Turn& turn, const Job& job, const Attempt& attempt,
+                                           std::size_t node_index);
+NodeLeaving leaves_for(const Job& job, const Attempt& attempt, const NodeId& node,
+                       StopReason reason, const std::string& sentence);
 
 // stop.cpp: decides that a node is fenced once there is a proof that nothing of the attempt can run
 // or write there, where the node cannot give it itself, or no more use in waiting for one.

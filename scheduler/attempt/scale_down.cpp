@@ -21,7 +21,7 @@ struct Case {
       true;  // false: an attempt that cannot spare the node would wait a little longer
 };
 
-NodeLeaves leaves_of(const StopBegun& why) {
+NodeLeaving leaves_of(const StopBegun& why) {
   return {why.job, why.attempt, *why.blamed, why.reason, why.sentence, why.grace};
 }
 
@@ -78,8 +78,8 @@ bool stops_all(const Job& job, const Attempt& attempt, const StopBegun& why) {
   return asks_to_stop(job, cause) || casts_doubt(cause);
 }
 
-std::vector<NodeLeaves> leaves_of(const std::vector<Case>& cases, bool only_certain) {
-  std::vector<NodeLeaves> leaves;
+std::vector<NodeLeaving> leaves_of(const std::vector<Case>& cases, bool only_certain) {
+  std::vector<NodeLeaving> leaves;
   for (const Case& one : cases) {
     if (one.is_certain || !only_certain) leaves.push_back(leaves_of(one.why));
   }
@@ -87,8 +87,8 @@ std::vector<NodeLeaves> leaves_of(const std::vector<Case>& cases, bool only_cert
 }
 
 // Neither a member nor about to be one: its going was not written down to the end.
-std::vector<NodeLeaves> stragglers(Turn& turn, const Job& job, const Attempt& attempt) {
-  std::vector<NodeLeaves> leaves;
+std::vector<NodeLeaving> stragglers(Turn& turn, const Job& job, const Attempt& attempt) {
+  std::vector<NodeLeaving> leaves;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
     const AttemptNode& node = attempt.nodes[i];
     if (!is_active(node) || node.membership.is_member || is_joiner(node)) continue;
@@ -123,12 +123,12 @@ void release(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNo
 
 }  // namespace
 
-NodeLeaves leaves_for(const Job& job, const Attempt& attempt, const NodeId& node, StopReason reason,
-                      const std::string& sentence) {
+NodeLeaving leaves_for(const Job& job, const Attempt& attempt, const NodeId& node,
+                       StopReason reason, const std::string& sentence) {
   return leaves_of(stop_for(job, attempt, reason, sentence, node));
 }
 
-std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& attempt) {
+std::vector<NodeLeaving> departures(Turn& turn, const Job& job, const Attempt& attempt) {
   if (!attempt.has_members()) return {};
   std::vector<Case> cases;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
@@ -146,18 +146,18 @@ std::vector<NodeLeaves> departures(Turn& turn, const Job& job, const Attempt& at
   return {};
 }
 
-bool let_go(Turn& turn, const Job& job, const Attempt& attempt) {
+bool release_leavers(Turn& turn, const Job& job, const Attempt& attempt) {
   if (!attempt.has_members()) return false;
-  const std::vector<NodeLeaves> leaving = departures(turn, job, attempt);
+  const std::vector<NodeLeaving> leaving = departures(turn, job, attempt);
   if (!leaving.empty()) {
     std::vector<NodeId> ids;
-    for (const NodeLeaves& leaves : leaving) ids.push_back(leaves.node);
+    for (const NodeLeaving& leaves : leaving) ids.push_back(leaves.node);
     turn.decide(MembersChanged{job.id, attempt.id, attempt.members.epoch + 1,
                                next_members(attempt, ids, {}), "without " + names_text(ids)});
   }
   const auto late = stragglers(turn, job, attempt);
   for (const auto* some : {&leaving, &late}) {
-    for (const NodeLeaves& leaves : *some) turn.decide(leaves);
+    for (const NodeLeaving& leaves : *some) turn.decide(leaves);
   }
   return !leaving.empty() || !late.empty();
 }
@@ -171,13 +171,13 @@ std::optional<StopBegun> unspared(Turn& turn, const Job& job, const Attempt& att
   return std::nullopt;
 }
 
-std::optional<NodeLeaves> started_trouble(Turn& turn, const Job& job, const Attempt& attempt,
-                                          std::size_t node_index) {
+std::optional<NodeLeaving> started_trouble(Turn& turn, const Job& job, const Attempt& attempt,
+                                           std::size_t node_index) {
   const auto found = case_of(turn, job, attempt, node_index);
   return found ? std::optional(leaves_of(found->why)) : std::nullopt;
 }
 
-bool see_off(Turn& turn, const Job& job, const Attempt& attempt) {
+bool remove_departing(Turn& turn, const Job& job, const Attempt& attempt) {
   bool any = false;
   for (const AttemptNode& node : attempt.nodes) {
     if (is_active(node) || is_released(node)) continue;

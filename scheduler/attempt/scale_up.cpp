@@ -45,7 +45,7 @@ void take_free(Turn& turn, const Job& job, const Attempt& attempt, std::size_t c
   std::erase_if(all, [&](const Candidate& one) { return !may_come(turn.state, attempt, one.id); });
   for (const NodeId& id : choose_spares(all, count, {}, {})) {
     turn.given.insert(id);
-    turn.decide(NodeTaken{job.id, attempt.id, id, "it is free"});
+    turn.decide(NodeAdded{job.id, attempt.id, id, "it is free"});
   }
 }
 
@@ -55,7 +55,7 @@ void take(Turn& turn, const Job& job, const Attempt& attempt) {
   if (held >= most || is_finishing(attempt)) return;
   for (const NodeId& id : ready_spares(turn, job, attempt)) {
     if (held == most) return;
-    turn.decide(NodeTaken{job.id, attempt.id, id, "it was reserved as a spare"});
+    turn.decide(NodeAdded{job.id, attempt.id, id, "it was reserved as a spare"});
     ++held;
   }
   if (held < most && !somebody_claims(turn.state, job)) {
@@ -73,8 +73,8 @@ std::optional<std::string> port_trouble(Turn& turn, const AttemptNode& node, int
 }
 
 // Before its ranks may have been started.
-std::optional<NodeLeaves> unprepared(Turn& turn, const Job& job, const Attempt& attempt,
-                                     const AttemptNode& node) {
+std::optional<NodeLeaving> unprepared(Turn& turn, const Job& job, const Attempt& attempt,
+                                      const AttemptNode& node) {
   if (const auto found = unfit(turn, job, node)) {
     return leaves_for(job, attempt, node.id, reason_of(found->unfitness), found->reason);
   }
@@ -86,8 +86,8 @@ std::optional<NodeLeaves> unprepared(Turn& turn, const Job& job, const Attempt& 
   return leaves_for(job, attempt, node.id, StopReason::start_failed, node.id.value + *what);
 }
 
-std::optional<NodeLeaves> unready(Turn& turn, const Job& job, const Attempt& attempt,
-                                  std::size_t index) {
+std::optional<NodeLeaving> unready(Turn& turn, const Job& job, const Attempt& attempt,
+                                   std::size_t index) {
   if (auto leaves = started_trouble(turn, job, attempt, index)) return leaves;
   const AttemptNode& node = attempt.nodes[index];
   const auto fails = [&](const std::string& what) {

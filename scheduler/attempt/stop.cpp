@@ -106,7 +106,7 @@ void stop(Turn& turn, const Job& job, const Attempt& attempt) {
 }
 
 void collect(Turn& turn, const Job& job, const Attempt& attempt) {
-  bool waiting = see_off(turn, job, attempt);
+  bool waiting = remove_departing(turn, job, attempt);
   for (const AttemptNode& node : attempt.nodes) {
     if (!is_active(node)) continue;
     waiting = awaits_outputs(turn, job, attempt, node) || waiting;

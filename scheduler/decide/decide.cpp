@@ -20,12 +20,12 @@ void act(Turn& turn, const Job& job, const Attempt& attempt) {
   const std::size_t decided = turn.decisions.size();
   if (phase_of<Gathering>(attempt))
     gather(turn, job, attempt);
-  else if (!let_go(turn, job, attempt))
+  else if (!release_leavers(turn, job, attempt))
     launch(turn, job, attempt);
   if (turn.decisions.size() != decided) return;
-  see_off(turn, job, attempt);
+  remove_departing(turn, job, attempt);
   grow(turn, job, attempt);
-  mind_spares(turn, job, attempt);
+  handle_spares(turn, job, attempt);
   remember_proven(turn, job, attempt);
 }
 
@@ -70,8 +70,8 @@ void act(Turn& turn, const Job& job) {
 // Jobs that hold nodes come first; the queue is served when they have nothing left to say, so that
 // it sees what they gave back.
 void take_turn(Turn& turn) {
-  mind_faults(turn);
-  if (turn.decisions.empty()) mind_remedies(turn);
+  handle_faults(turn);
+  if (turn.decisions.empty()) handle_remedies(turn);
   if (!turn.decisions.empty()) return;  // what follows from them is seen in the next State
   for (const auto& [id, job] : turn.state.jobs) act(turn, job);
   if (turn.decisions.empty()) serve_queue(turn);

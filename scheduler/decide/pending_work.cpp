@@ -98,7 +98,7 @@ bool is_linked(const Node& node) {
 }
 
 NodeWork clean_up_of(const Node& node) {
-  const Unclean& unclean = *node.unclean;
+  const Orphans& unclean = *node.unclean;
   return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
 }
 

@@ -48,13 +48,13 @@ class Explainer {
   }
   // After the last record.
   void finish() {
-    tell_followers();
-    tell_stall_in_short();
+    report_followers();
+    report_stall_in_short();
   }
 
  private:
   // What stands still, and what it was seen to do: of a run that hangs, or ended so.
-  void tell_stall_in_short() {
+  void report_stall_in_short() {
     if (!stall_line_) return;
     const std::size_t end = std::min(lines_.size(), *stall_line_ + 1 + stall_evidence_told);
     for (std::size_t i = *stall_line_; i < end; ++i) {
@@ -62,7 +62,7 @@ class Explainer {
     }
   }
   // Said once nobody else can follow.
-  void tell_followers() {
+  void report_followers() {
     if (failed_ranks_ > ranks_told) {
       lines_.push_back(
           {followed_at_, count_text(failed_ranks_ - ranks_told, "other") + " failed afterwards"});
@@ -109,9 +109,11 @@ class Explainer {
     }
   }
   void tell(const StagingSeen&) {}
-  void tell(const NodeStaged& record) { tell_error(record.node, "prepare", record.error); }
-  void tell(const PortsReserved& record) { tell_error(record.node, "reserve ports", record.error); }
-  void tell(const NodeStarted& record) { tell_error(record.node, "start ranks", record.error); }
+  void tell(const NodeStaged& record) { report_error(record.node, "prepare", record.error); }
+  void tell(const PortsReserved& record) {
+    report_error(record.node, "reserve ports", record.error);
+  }
+  void tell(const NodeStarted& record) { report_error(record.node, "start ranks", record.error); }
   void tell(const CollectionSeen&) {}
   void tell(const FirstOutputSeen&) {}
   void tell(const StallSeen& record) {
@@ -145,7 +147,7 @@ class Explainer {
     for (const std::string& line : record.lines) say("  | " + line);
   }
   void tell(const OutputsCollected& record) {
-    tell_error(record.node, "collect outputs", record.error);
+    report_error(record.node, "collect outputs", record.error);
   }
   void tell(const RankExited& record) {
     if (record.status.ok()) return;
@@ -161,7 +163,7 @@ class Explainer {
     say(record.node.value + " has processes that survive SIGKILL: " + list_text(record.unkillable));
   }
 
-  void tell(const JobWaits& record) { say(record.reason); }
+  void tell(const JobPending& record) { say(record.reason); }
   void tell(const AttemptPlaced& record) {
     step_.reset();
     const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
@@ -190,12 +192,12 @@ class Explainer {
   void tell(const PlacementAbandoned& record) {
     const std::string text =
         attempt_text(record.attempt) + " given up before it started: " + record.reason;
-    if (given_up_.tries > 0 && given_up_.reason == record.reason) return tell_again(record);
+    if (given_up_.tries > 0 && given_up_.reason == record.reason) return report_again(record);
     say(text + "; next try after " + duration_text(record.retry_at - at_));
     given_up_ = {record.reason, text, at_, lines_.size(), 1};
   }
   // The same once more: one line for all of them, and none for how each of these tries began.
-  void tell_again(const PlacementAbandoned&) {
+  void report_again(const PlacementAbandoned&) {
     for (auto line = lines_of_try_.rbegin(); line != lines_of_try_.rend(); ++line) {
       lines_.erase(lines_.begin() + static_cast<std::ptrdiff_t>(*line));
     }
@@ -226,7 +228,7 @@ class Explainer {
     say_gist(attempt_text(record.attempt) + " resumes from step " +
              std::to_string(record.resume_from->step) + ": " + record.why);
   }
-  void tell(const NodeTaken& record) {
+  void tell(const NodeAdded& record) {
     say(attempt_text(record.attempt) + " takes " + record.node.value + " as well: " + record.why);
   }
   void tell(const JoinBegun& record) {
@@ -241,9 +243,9 @@ class Explainer {
         count_text(record.ranks.size(), "rank") + after_step() + ": " + record.why);
   }
   void tell(const MembersTold& record) {
-    tell_error(record.node, "be told who takes part", record.error);
+    report_error(record.node, "be told who takes part", record.error);
   }
-  void tell(const NodeLeaves& record) {
+  void tell(const NodeLeaving& record) {
     say(record.node.value + " leaves " + attempt_text(record.attempt) + " (" +
         std::string(word(record.reason)) + "): " + record.sentence);
   }
@@ -271,9 +273,9 @@ class Explainer {
     if (record.again_from) say("collecting outputs of " + record.again_from->value + " again");
   }
   void tell(const AttemptEnded& record) {
-    tell_followers();
+    report_followers();
     const AttemptCause& cause = record.cause;
-    if (cause.reason == StopReason::hung) tell_stall_in_short();
+    if (cause.reason == StopReason::hung) report_stall_in_short();
     stall_line_.reset();
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence;
     if (cause.reason != StopReason::hung) text += after_step();  // that says its step itself
@@ -304,7 +306,7 @@ class Explainer {
              std::to_string(record.exit_code) + ": " + record.reason);
   }
 
-  void tell_error(const NodeId& node, const char* what, const std::string& error) {
+  void report_error(const NodeId& node, const char* what, const std::string& error) {
     if (!error.empty()) say(node.value + " could not " + what + ": " + error);
   }
   std::string after_step() const {

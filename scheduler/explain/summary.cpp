@@ -49,7 +49,7 @@ class Summarizer {
     begin(record);
   }
   void take(Time, const ResumeRequested& record) { begin(record); }
-  void take(Time, const JobWaits& record) { summary_.reason = record.reason; }
+  void take(Time, const JobPending& record) { summary_.reason = record.reason; }
 
   void take(Time at, const AttemptPlaced& record) {
     summary_.reason.clear();
@@ -67,7 +67,7 @@ class Summarizer {
       std::erase(attempt->spares, record.new_node);
     }
   }
-  void take(Time, const NodeTaken& record) {
+  void take(Time, const NodeAdded& record) {
     if (AttemptSummary* attempt = find(record.attempt)) std::erase(attempt->spares, record.node);
   }
   void take(Time, const JoinBegun& record) {

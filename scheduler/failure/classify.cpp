@@ -59,7 +59,7 @@ const RankExited* telling_rank(const Attempt& attempt, const Attribution& attrib
   for (const Failure& failure : attribution.first) {
     const RankExited* exit = failure.rank ? exit_of(attempt, *failure.rank) : nullptr;
     if (exit == nullptr) continue;
-    if (!is_echo(*exit)) return exit;
+    if (!is_secondary(*exit)) return exit;
     if (earliest == nullptr) earliest = exit;
   }
   return earliest;
@@ -146,7 +146,7 @@ FailureClass class_of(StopReason reason) {
   return FailureClass::user;
 }
 
-AttemptCause told_cause(const Attempt& attempt, const StopBegun& why) {
+AttemptCause reported_cause(const Attempt& attempt, const StopBegun& why) {
   AttemptCause cause;
   cause.reason = why.reason;
   cause.succeeded = why.reason == StopReason::finished;
@@ -193,7 +193,7 @@ std::string failures_so_far(const Attempt& attempt, std::size_t node_index) {
 }
 
 AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
-  AttemptCause cause = told_cause(attempt, why);
+  AttemptCause cause = reported_cause(attempt, why);
   if (why.reason == StopReason::hung && attempt.stall) blame_stall(cause, *attempt.stall);
   if (is_failure(why.reason)) blame(cause, attempt, failures_of(attempt, runs_mpirun(job.spec)));
   const NodeFaulted* fault = stopping_fault(attempt);
@@ -202,7 +202,7 @@ AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& w
 }
 
 AttemptCause cause_on_node(const Job& job, const Attempt& attempt, const StopBegun& why) {
-  AttemptCause cause = told_cause(attempt, why);
+  AttemptCause cause = reported_cause(attempt, why);
   const AttemptNode* node = why.blamed ? find_node(attempt, *why.blamed) : nullptr;
   if (!is_failure(why.reason) || !node) return cause;
   const auto index = static_cast<std::size_t>(node - attempt.nodes.data());

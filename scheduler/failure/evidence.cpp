@@ -148,7 +148,7 @@ bool is_ended_by_mpirun(const RankExited& exit, bool is_mpi) {
 
 // Somebody else ended it, after it had said what was wrong with it.
 bool was_ending(const RankExited& exit, const Words& words) {
-  return words.is_own() && !is_echo(exit);
+  return words.is_own() && !is_secondary(exit);
 }
 
 // A library ends a program whose peer has gone with SIGABRT; any other crash may be of cleaning up.
@@ -165,10 +165,10 @@ Standing standing_of(const RankExited& exit, bool is_mpi, const Words& words) {
     return was_ending(exit, words) ? Standing::proven : Standing::consequence;
   }
   if (const int signal = signal_of(exit.status)) {
-    return standing_of_signal(signal, is_echo(exit), words);
+    return standing_of_signal(signal, is_secondary(exit), words);
   }
   if (words.blames_peer()) return Standing::consequence;
-  if (words.says_both() || is_echo(exit)) return Standing::unclear;
+  if (words.says_both() || is_secondary(exit)) return Standing::unclear;
   return words.is_own() ? Standing::proven : Standing::silent;
 }
 
@@ -184,7 +184,7 @@ std::vector<std::string> evidence_of(const RankExited& exit, const Words& words)
   if (!words.own.empty()) evidence.push_back("its last output: " + words.own);
   if (!words.of_peer.empty())
     evidence.push_back("blames a peer: " + words.of_peer);
-  else if (is_echo(exit))
+  else if (is_secondary(exit))
     evidence.push_back("may be a secondary failure: " + rule_name(*exit.rules.rule));
   evidence.push_back(status_text(exit.status));
   if (exit.evidence.with_mpirun) evidence.push_back("it went when mpirun or its daemon did");
@@ -196,7 +196,7 @@ std::vector<std::string> evidence_of(const RankExited& exit, const Words& words)
 
 }  // namespace
 
-bool is_echo(const RankExited& exit) {
+bool is_secondary(const RankExited& exit) {
   return exit.rules.rule && exit.rules.rule->cascade;
 }
 

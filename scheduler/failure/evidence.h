@@ -25,7 +25,7 @@ struct Judgement {
 };
 
 // The rule that fits its words takes them for an echo of another's failure.
-bool is_echo(const RankExited& exit);
+bool is_secondary(const RankExited& exit);
 
 // Of a rank that was told to stop. One that had said before what went wrong was on its way out, and
 // is judged by that; any other did not fail.

@@ -85,11 +85,11 @@ void StallWatch::stepped(RankId id, std::int64_t step, Milliseconds now) {
   const Milliseconds t = watched_time(now);
   Watched* rank = find(id);
   if (rank == nullptr || rank->step == step) return;
-  const bool begins_anew = rank->step && step < *rank->step;
+  const bool starts_again = rank->step && step < *rank->step;
   rank->step = step;
   rank->stepped_at = t;
-  if (!step_ || begins_anew) first_step_ = step;
-  if (step_ && step <= *step_ && !begins_anew) return;
+  if (!step_ || starts_again) first_step_ = step;
+  if (step_ && step <= *step_ && !starts_again) return;
   step_ = step;
   if (advances_++ > untypical_steps) pace_.add(t - stepped_at_);
   stepped_at_ = t;

@@ -18,7 +18,7 @@
 namespace muster {
 
 // Why a queued job does not start; said again only when the sentence changes.
-struct JobWaits {
+struct JobPending {
   static constexpr const char* kind = "job_waits";
   JobId job;
   std::string reason;
@@ -31,8 +31,8 @@ struct AttemptPlaced {
   static constexpr const char* kind = "attempt_placed";
   JobId job;
   AttemptId attempt;
-  std::vector<NodeId> nodes;  // index = node rank
-  std::string why;            // why these nodes
+  std::vector<NodeId> nodes;     // index = node rank
+  std::string why;               // why these nodes
   std::vector<NodeId> spares{};  // held ready to take the place of one of them
 
   MUSTER_FIELDS(job, attempt, nodes, why, spares)
@@ -161,8 +161,8 @@ struct LaunchBegun {
   AttemptId attempt;
   // Absent: a fresh start. An empty directory: the agent finds the newest seal of that step.
   std::optional<CheckpointRef> resume_from;
-  std::string why;          // why this checkpoint, in words
-  bool went_back = false;   // a newer one was known; `why` says what became of it
+  std::string why;               // why this checkpoint, in words
+  bool went_back = false;        // a newer one was known; `why` says what became of it
   std::vector<int> processes{};  // ranks of each node, of jobs by GPUs and elastic ones; else empty
 
   MUSTER_FIELDS(job, attempt, resume_from, why, went_back, processes)
@@ -206,7 +206,7 @@ struct NodeFenced {
 
 // A running elastic attempt takes another node: it is checked, given the job's files and holds its
 // ports while the others go on. Behind all nodes that the attempt ever had.
-struct NodeTaken {
+struct NodeAdded {
   static constexpr const char* kind = "node_taken";
   JobId job;
   AttemptId attempt;
@@ -243,7 +243,7 @@ struct MembersChanged {
 
 // A node of an elastic attempt goes and the others go on. What runs there has `grace` to end by
 // itself, without a signal; then SIGKILL and the proof, as at a stop.
-struct NodeLeaves {
+struct NodeLeaving {
   static constexpr const char* kind = "node_leaves";
   JobId job;
   AttemptId attempt;
@@ -293,7 +293,7 @@ struct RetryScheduled {
   Time at;
   bool reschedule = false;  // charged to `reschedule`, else to `restart`
   std::vector<NodeId> avoid;
-  std::string rule;  // which rule or class decided, in words
+  std::string rule;      // which rule or class decided, in words
   bool charged = true;   // false: counts in no budget (preempted, drained)
   bool exclude = false;  // the nodes in `avoid` are never this job's again
 
@@ -311,11 +311,10 @@ struct JobEnded {
 };
 
 using Decision =
-    std::variant<JobWaits, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
+    std::variant<JobPending, AttemptPlaced, NodeReplaced, PlacementAbandoned, StagingBegun,
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
-                 BreakerOpened, NodeTaken, JoinBegun, MembersChanged, NodeLeaves, NodeReleased,
-                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited,
-                 HostsAsked>;
+                 BreakerOpened, NodeAdded, JoinBegun, MembersChanged, NodeLeaving, NodeReleased,
+                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited, HostsAsked>;
 
 }  // namespace muster

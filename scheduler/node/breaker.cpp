@@ -121,7 +121,7 @@ std::vector<NodeId> found_by(const Turn& turn, const Fleet& fleet, const std::st
 
 // Since somebody said that the node is sound, only what was found later counts.
 bool calls_for_drain(const Node& node, const NodeFault& fault) {
-  const bool is_news = !node.sound_since || fault.since > *node.sound_since;
+  const bool is_news = !node.cleared_at || fault.since > *node.cleared_at;
   return is_news && fault.enforced && fault.remedy >= Remedy::drain &&
          fault.fault_class != FaultClass::user;
 }

@@ -84,7 +84,7 @@ bool stops(const Attempt& attempt, const NodeFaulted& one) {
 
 }  // namespace
 
-void mind_faults(Turn& turn) {
+void handle_faults(Turn& turn) {
   for (const auto& [id, node] : turn.state.nodes) {
     if (!node.faults.empty() || node.fault_drain) mind(turn, node);
   }

@@ -9,7 +9,7 @@
 namespace muster {
 
 // For every node whose agent has told of faults.
-void mind_faults(Turn& turn);
+void handle_faults(Turn& turn);
 
 // "h02: XID 79 on gpu3: the GPU has fallen off the bus (gpu.xid, needs a reboot)"
 // When a node that is drained for a fault is looked at, or takes jobs, again; empty: it is not.

@@ -211,7 +211,7 @@ std::string patient(RemedyStep step, const std::string& device) {
 
 }  // namespace
 
-void mind_remedies(Turn& turn) {
+void handle_remedies(Turn& turn) {
   for (const auto& [id, node] : turn.state.nodes) {
     if (node.remedy) conclude_remedy(turn, node);
   }

@@ -11,7 +11,7 @@
 namespace muster {
 
 // For every node of which something is under way or called for.
-void mind_remedies(Turn& turn);
+void handle_remedies(Turn& turn);
 
 // It counts as one that is reset or rebooted: until that is over and, when it does not come back,
 // until a person sees to it.

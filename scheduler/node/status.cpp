@@ -37,7 +37,7 @@ bool is_hearsay(const AttemptCause& cause) {
   return cause.failure_class == FailureClass::infra && cause.rules.rule;
 }
 
-bool is_echo(const AttemptCause& cause) {
+bool is_secondary(const AttemptCause& cause) {
   return cause.rules.rule && cause.rules.rule->cascade;
 }
 
@@ -47,7 +47,7 @@ bool needs_proof(const AttemptCause& cause) {
 }
 
 bool may_be_the_nodes(const AttemptCause& cause) {
-  return cause.first_node && is_class_of_nodes(cause.failure_class) && !is_echo(cause);
+  return cause.first_node && is_class_of_nodes(cause.failure_class) && !is_secondary(cause);
 }
 
 // With the node or what it does in place of the one that the cause is about.
@@ -121,10 +121,11 @@ void set_aside_if_bad(Turn& turn, const Job& job, const NodeId& id,
                       const std::vector<NodeEvidence>& all) {
   const Time now = turn.moment.now();
   const Node* node = find_node(turn.state, id);
-  if (node && is_set_aside(*node, turn.moment)) return;
+  if (node && is_cordoned(*node, turn.moment)) return;
   const Breaker* breaker = breaker_of(turn.state, job.target);
   const auto evidence = since(breaker ? breaker->reset_at : std::nullopt, all);
-  if (suspicion_of(evidence, now) < suspicion_limit || !has_another(turn, job.target, id)) return;
+  if (failure_score_of(evidence, now) < suspicion_limit || !has_another(turn, job.target, id))
+    return;
   if ((breaker && breaker->open_since) || opens_breaker(turn)) return;
   if (set_aside_lately(turn, job.target) >= set_aside_most(job.target)) {
     return open_breaker(turn, job, id);
@@ -166,7 +167,7 @@ void remember_proven(Turn& turn, const Job& job, const Attempt& attempt) {
   const NodeId& id = *past.cause.first_node;
   const Node* node = find_node(turn.state, id);
   if (!node || find_node(attempt, id) || has_evidence_of(*node, job.id)) return;
-  if (node->sound_since && past.ended_at <= *node->sound_since) return;
+  if (node->cleared_at && past.ended_at <= *node->cleared_at) return;
   remember(turn, job, id, {job.id, past.ended_at, past.cause.sentence});
 }
 
@@ -183,7 +184,7 @@ bool is_leaving(const Node& node, Moment& moment) {
   return !moment.reached(ends);
 }
 
-bool is_set_aside(const Node& node, Moment& moment) {
+bool is_cordoned(const Node& node, Moment& moment) {
   return node.set_aside && !moment.reached(node.set_aside->until);
 }
 
@@ -206,7 +207,7 @@ std::optional<std::string> refusal_of(const Node* node, Moment& moment) {
     const Time when = node->notice->since;  // said once, not anew every second
     return notice_text(node->id, *node->notice, when);
   }
-  if (is_set_aside(*node, moment)) {
+  if (is_cordoned(*node, moment)) {
     return node->id.value + " was cordoned by muster: " + node->set_aside->reason;
   }
   return std::nullopt;

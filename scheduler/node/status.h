@@ -22,7 +22,7 @@ std::string notice_text(const NodeId& node, const LeaveNotice& notice, Time now)
 // again after a while.
 bool is_leaving(const Node& node, Moment& moment);
 
-bool is_set_aside(const Node& node, Moment& moment);
+bool is_cordoned(const Node& node, Moment& moment);
 
 // The attempt's end speaks against a node: decides what is remembered, and what follows from it.
 void remember_failure(Turn& turn, const Job& job, const Attempt& attempt,

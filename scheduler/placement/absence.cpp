@@ -120,7 +120,7 @@ std::vector<Unfit> certain_absences(const State& state, const Attempt& attempt) 
   return absent;
 }
 
-void tell_absences(Turn& turn, const Job& job, const Attempt& attempt) {
+void report_absences(Turn& turn, const Job& job, const Attempt& attempt) {
   AnswersAwaited awaited{job.id, attempt.id, {}, ""};
   std::vector<std::string> parts;
   for (const AttemptNode& node : attempt.nodes) {
@@ -138,8 +138,8 @@ std::set<NodeId> asked_besides(const State& state, const Job& job) {
   const Attempt* attempt = active_attempt(job);
   if (!attempt || !phase_of<Gathering>(*attempt)) return {};
   const auto is_absent = [&](const AttemptNode& node) {
-    const bool is_told = certain_failure(state, node) || job.awaited.contains(node.id);
-    return is_told && !linked_agent(state, node.id);
+    const bool is_reported = certain_failure(state, node) || job.awaited.contains(node.id);
+    return is_reported && !linked_agent(state, node.id);
   };
   const auto absent = std::ranges::count_if(attempt->nodes, is_absent);
   return others(state, job, static_cast<std::size_t>(absent));

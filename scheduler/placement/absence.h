@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/placement/candidates.h"
 #include "scheduler/placement/allocate.h"
+#include "scheduler/placement/candidates.h"
 
 namespace muster {
 
@@ -33,7 +33,7 @@ std::string absent_text(const State& state, const Job& job, const std::vector<No
 std::vector<Unfit> certain_absences(const State& state, const Attempt& attempt);
 
 // Once a node, and not again while the job finds no nodes.
-void tell_absences(Turn& turn, const Job& job, const Attempt& attempt);
+void report_absences(Turn& turn, const Job& job, const Attempt& attempt);
 
 // Further nodes of the target that are worth a look, because some of the gang do not answer.
 std::set<NodeId> asked_besides(const State& state, const Job& job);

@@ -61,7 +61,7 @@ std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& atte
 
 std::string abandon_text(const Job& job, const Attempt& attempt, const std::vector<Unfit>& unfits) {
   std::vector<std::string> parts;
-  for (const NodeReplaced& passed : attempt.passed_over) parts.push_back(passed.reason);
+  for (const NodeReplaced& passed : attempt.rejected_nodes) parts.push_back(passed.reason);
   for (const Unfit& unfit : unfits) parts.push_back(unfit.reason);
   return "found no replacement in " + job.target.name + " for " +
          count_text(unfits.size(), "node") + ": " + list_text(parts);
@@ -81,7 +81,7 @@ bool is_hopeless(Turn& turn, const Job& job, const Attempt& attempt,
                                [&](const Unfit& failed) {
                                  return failed.node == id && failed.unfitness == Unfitness::lasting;
                                }) ||
-           std::ranges::any_of(attempt.passed_over, [&](const NodeReplaced& passed) {
+           std::ranges::any_of(attempt.rejected_nodes, [&](const NodeReplaced& passed) {
              return passed.old_node == id && passed.unfitness == Unfitness::lasting;
            });
   };
@@ -126,9 +126,9 @@ void abandon(Turn& turn, const Job& job, const Attempt& attempt, const std::vect
 }
 
 // Nothing runs there: it is nobody's at once.
-void let_go(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit) {
-  turn.decide(NodeLeaves{job.id, attempt.id, unfit.node, reason_of(unfit.unfitness), unfit.reason,
-                         Milliseconds{0}});
+void release_unfit(Turn& turn, const Job& job, const Attempt& attempt, const Unfit& unfit) {
+  turn.decide(NodeLeaving{job.id, attempt.id, unfit.node, reason_of(unfit.unfitness), unfit.reason,
+                          Milliseconds{0}});
   turn.decide(NodeReleased{job.id, attempt.id, unfit.node, ""});
 }
 
@@ -221,7 +221,7 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   if (unfits.empty()) {
     if (all_checked) return turn.decide(StagingBegun{job.id, attempt.id});
-    if (!replace_absent(turn, job, attempt)) tell_absences(turn, job, attempt);
+    if (!replace_absent(turn, job, attempt)) report_absences(turn, job, attempt);
     return;
   }
   const auto others = replacements(turn, job, attempt, unfits.size());
@@ -233,7 +233,7 @@ void gather(Turn& turn, const Job& job, const Attempt& attempt) {
     if (i < others.size())
       replace(turn, job, attempt, unfits[i], others[i]);
     else
-      let_go(turn, job, attempt, unfits[i]);
+      release_unfit(turn, job, attempt, unfits[i]);
   }
 }
 
@@ -253,13 +253,13 @@ std::vector<NodeId> ready_spares(Turn& turn, const Job& job, const Attempt& atte
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt) {
   std::vector<Candidate> all = candidates(turn, job);
   std::erase_if(all, [&](const Candidate& candidate) {
-    return was_passed_over(attempt, candidate.id) || has_node(attempt.spares_dropped, candidate.id);
+    return was_rejected(attempt, candidate.id) || has_node(attempt.spares_dropped, candidate.id);
   });
   return all;
 }
 
 // Others are looked for while the gang gathers and when one is given back: not at every turn.
-void mind_spares(Turn& turn, const Job& job, const Attempt& attempt) {
+void handle_spares(Turn& turn, const Job& job, const Attempt& attempt) {
   std::size_t kept = 0;
   for (const AttemptNode& spare : attempt.spares) {
     if (auto why = why_unfit(turn, job, spare)) {

@@ -55,15 +55,15 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
   return !gives_way;
 }
 
-Reluctance reluctance_of(const State& state, const Job& job, const Node* node, Time now) {
-  if (!node) return Reluctance::none;
-  if (has_node(job.avoid, node->id)) return Reluctance::avoided;
+PlacementPenalty penalty_of(const State& state, const Job& job, const Node* node, Time now) {
+  if (!node) return PlacementPenalty::none;
+  if (has_node(job.avoid, node->id)) return PlacementPenalty::avoided;
   const bool suspect = is_suspect(*node, now);
   if (!std::holds_alternative<Unlinked>(node->link)) {
-    if (suspect) return Reluctance::suspect;
-    return is_silent(state, job, node->id, now) ? Reluctance::silent : Reluctance::none;
+    if (suspect) return PlacementPenalty::suspect;
+    return is_silent(state, job, node->id, now) ? PlacementPenalty::silent : PlacementPenalty::none;
   }
-  return suspect ? Reluctance::suspect_and_down : Reluctance::link_down;
+  return suspect ? PlacementPenalty::suspect_and_down : PlacementPenalty::link_down;
 }
 
 Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
@@ -87,15 +87,15 @@ Candidate judge(Turn& turn, const Job& job, const NodeId& id) {
   if (turn.given.count(id) || is_kept_from(turn, job, id)) {
     return {id, Busy{}, id.value + " is kept for a job ahead of it"};
   }
-  return {id, Usable{reluctance_of(turn.state, job, node, turn.moment.now())}, ""};
+  return {id, Usable{penalty_of(turn.state, job, node, turn.moment.now())}, ""};
 }
 
 struct Pick {
-  Reluctance reluctance;
+  PlacementPenalty penalty;
   int novelty;           // 0: was in the previous gang, 1: was a spare of it, 2: neither
   std::size_t position;  // in the target
   NodeId id;
-  auto key() const { return std::tuple{reluctance, novelty, position}; }
+  auto key() const { return std::tuple{penalty, novelty, position}; }
 };
 
 int novelty_of(const Previous& previous, const NodeId& id) {
@@ -109,7 +109,7 @@ std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const P
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto* usable = std::get_if<Usable>(&candidates[i].standing);
     const NodeId& id = candidates[i].id;
-    if (usable) picks.push_back({usable->reluctance, novelty_of(previous, id), i, id});
+    if (usable) picks.push_back({usable->penalty, novelty_of(previous, id), i, id});
   }
   std::ranges::sort(picks, [](const Pick& a, const Pick& b) { return a.key() < b.key(); });
   return picks;
@@ -160,7 +160,7 @@ std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std:
   if (count == 0) return spares;
   for (const Pick& pick : ranked_picks(candidates, previous)) {
     if (spares.size() == count) break;
-    if (pick.reluctance != Reluctance::avoided && !has_node(gang, pick.id))
+    if (pick.penalty != PlacementPenalty::avoided && !has_node(gang, pick.id))
       spares.push_back(pick.id);
   }
   return spares;

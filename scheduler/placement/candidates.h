@@ -10,10 +10,10 @@
 namespace muster {
 
 // In the order of preference.
-enum class Reluctance { none, silent, suspect, link_down, suspect_and_down, avoided };
+enum class PlacementPenalty { none, silent, suspect, link_down, suspect_and_down, avoided };
 
 struct Usable {
-  Reluctance reluctance = Reluctance::none;
+  PlacementPenalty penalty = PlacementPenalty::none;
 };
 struct Busy {};     // held by, or kept for, another job: it will come free
 struct Drained {};  // until somebody undrains it, or its notice or its time aside is over

@@ -127,7 +127,7 @@ std::size_t placed_count(const Job& job, const Supply& supply) {
   const auto well =
       static_cast<std::size_t>(std::ranges::count_if(supply.nodes, [](const Candidate& node) {
         const auto* usable = std::get_if<Usable>(&node.standing);
-        return usable && usable->reluctance <= Reluctance::suspect;
+        return usable && usable->penalty <= PlacementPenalty::suspect;
       }));
   return std::clamp(well, supply.wanted, node_range(job.spec).most);
 }
@@ -264,7 +264,7 @@ void make_room(Turn& turn, const Job& job, const std::vector<Candidate>& nodes,
 
 void say_waits(Turn& turn, const Job& job, const std::string& reason) {
   const auto* queued = std::get_if<Queued>(&job.phase);
-  if (!queued || queued->reason != reason) turn.decide(JobWaits{job.id, reason});
+  if (!queued || queued->reason != reason) turn.decide(JobPending{job.id, reason});
 }
 
 void wait(Turn& turn, const Job& job, const Supply& supply) {

@@ -97,8 +97,8 @@ const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
   return find_among(attempt.spares, id);
 }
 
-bool was_passed_over(const Attempt& attempt, const NodeId& id) {
-  return std::ranges::any_of(attempt.passed_over,
+bool was_rejected(const Attempt& attempt, const NodeId& id) {
+  return std::ranges::any_of(attempt.rejected_nodes,
                              [&](const NodeReplaced& passed) { return passed.old_node == id; });
 }
 
@@ -288,7 +288,7 @@ const char* job_state_name(const Job& job) {
   return untouched ? "NotStarted" : "Queued";
 }
 
-std::int64_t suspicion_of(const std::vector<NodeEvidence>& evidence, Time now) {
+std::int64_t failure_score_of(const std::vector<NodeEvidence>& evidence, Time now) {
   std::int64_t sum = 0;
   for (const NodeEvidence& piece : evidence) sum += weight_at_age(now - piece.at);
   return sum;
@@ -304,12 +304,12 @@ std::vector<NodeEvidence> with_evidence(std::vector<NodeEvidence> evidence, Node
 Time faded_below(const std::vector<NodeEvidence>& evidence, std::int64_t limit, Time now) {
   constexpr Milliseconds step{3'600'000};
   Time when = now;
-  while (suspicion_of(evidence, when) >= limit) when += step;
+  while (failure_score_of(evidence, when) >= limit) when += step;
   return when;
 }
 
 bool is_suspect(const Node& node, Time now) {
-  return !node.evidence.empty() && suspicion_of(node.evidence, now) >= one_job / 2;
+  return !node.evidence.empty() && failure_score_of(node.evidence, now) >= one_job / 2;
 }
 
 }  // namespace muster

@@ -27,7 +27,7 @@ const AttemptNode* find_node(const Attempt& attempt, const NodeId& node);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);
 AttemptNode* find_spare(Attempt& attempt, const NodeId& node);
 const AttemptNode* find_spare(const Attempt& attempt, const NodeId& node);
-bool was_passed_over(const Attempt& attempt, const NodeId& node);  // another took its place
+bool was_rejected(const Attempt& attempt, const NodeId& node);  // another took its place
 // Ranks lie node by node. A rank knows its node also when that was released.
 const AttemptNode& node_of(const Attempt& attempt, const Rank& rank);
 std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
@@ -113,7 +113,7 @@ const char* job_state_name(const Job& job);
 // week later; a job counts once. Pure, in whole numbers: the same on every machine.
 
 // In thousandths of a job.
-std::int64_t suspicion_of(const std::vector<NodeEvidence>& evidence, Time now);
+std::int64_t failure_score_of(const std::vector<NodeEvidence>& evidence, Time now);
 
 // With one piece more: the newest of each job, and no more than anybody reads.
 std::vector<NodeEvidence> with_evidence(std::vector<NodeEvidence> evidence, NodeEvidence piece);

@@ -51,7 +51,7 @@ bool is_finishing(const Attempt& attempt) {
   });
 }
 
-StopBegun as_stop(const NodeLeaves& leaves) {
+StopBegun as_stop(const NodeLeaving& leaves) {
   return {leaves.job, leaves.attempt, leaves.reason, leaves.sentence, leaves.grace, leaves.node};
 }
 

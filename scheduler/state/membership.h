@@ -32,7 +32,7 @@ bool has_unfinished_ranks(const Attempt& attempt, std::size_t node_index);
 // A rank of a member has ended well: the others are about to.
 bool is_finishing(const Attempt& attempt);
 
-StopBegun as_stop(const NodeLeaves& leaves);  // as if the attempt were that node's alone
+StopBegun as_stop(const NodeLeaving& leaves);  // as if the attempt were that node's alone
 
 // Those of the members that stay, in their order, then the ranks of the nodes that come.
 std::vector<RankId> next_members(const Attempt& attempt, const std::vector<NodeId>& leaving,

@@ -85,7 +85,7 @@ struct Membership {
   std::string error;       // why the file could not be written
 };
 struct Departure {
-  NodeLeaves why;
+  NodeLeaving why;
   Time at;
   bool is_released = false;  // nobody's any more; stays, because ranks know nodes by their index
 };
@@ -161,13 +161,13 @@ struct Attempt {
   std::optional<CheckpointRef> resume_from;
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;
-  std::optional<Time> stepped_at;         // when a later step than before was last seen
-  std::vector<NodeReplaced> passed_over;  // nodes that failed this attempt's gate, and why
-  std::vector<NodeId> spares_dropped;     // not taken as spares again
-  std::optional<Time> running_since;      // every rank was started; kept while stopping
-  std::optional<Time> stopped_at;         // when its ranks were told to stop
-  std::optional<StallSeen> stall;         // what is wrong with the pace, as it was told last
-  std::vector<NodeFaulted> faulted;       // nodes of it, since the launch
+  std::optional<Time> stepped_at;            // when a later step than before was last seen
+  std::vector<NodeReplaced> rejected_nodes;  // nodes that failed this attempt's gate, and why
+  std::vector<NodeId> spares_dropped;        // not taken as spares again
+  std::optional<Time> running_since;         // every rank was started; kept while stopping
+  std::optional<Time> stopped_at;            // when its ranks were told to stop
+  std::optional<StallSeen> stall;            // what is wrong with the pace, as it was told last
+  std::vector<NodeFaulted> faulted;          // nodes of it, since the launch
   Members members;
   bool launched = false;  // StartWork may have been sent: a node must prove itself quiet
   AttemptPhase phase;
@@ -266,7 +266,7 @@ struct Unlinked {
 using LinkState = std::variant<LinkUnknown, Linked, Unlinked>;
 
 // Processes of an attempt that has ended are still here and do not die.
-struct Unclean {
+struct Orphans {
   JobId job;
   AttemptId attempt;
   StopBegun why;
@@ -282,7 +282,7 @@ struct LeaveNotice {
 };
 
 // muster gives the node nothing new, until then or until somebody undrains it.
-struct SetAside {
+struct Cordon {
   Time since;
   Time until;
   std::string reason;
@@ -311,9 +311,9 @@ struct Node {
   std::optional<Time> move_at;  // when what still runs there is moved away
   std::optional<LeaveNotice> notice;
   std::vector<NodeEvidence> evidence;  // jobs that it broke, the newest last
-  std::optional<SetAside> set_aside;
-  std::optional<Time> sound_since;  // somebody undrained it: nothing older speaks against it
-  std::vector<NodeFault> faults;    // that stand, as its agent said last
+  std::optional<Cordon> set_aside;
+  std::optional<Time> cleared_at;  // somebody undrained it: nothing older speaks against it
+  std::vector<NodeFault> faults;   // that stand, as its agent said last
   std::map<std::string, Time> faults_told;  // since when it says each of them, by id
   // Since its agent was greeted: those that stand, and the one that it is drained for.
   std::set<std::string> faults_heard;
@@ -323,7 +323,7 @@ struct Node {
   std::vector<RemedyTry> remedies;  // of the last day, the newest last
   bool is_away = false;             // went down for a reboot of muster's and did not come back
   std::optional<JobId> owner;       // whose attempt holds it
-  std::optional<Unclean> unclean;   // then `owner` stays, though its attempt is over
+  std::optional<Orphans> unclean;   // then `owner` stays, though its attempt is over
 };
 
 // Of one target, or of a health check at one: keeps a common fault from setting aside, or draining,

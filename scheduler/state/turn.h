@@ -54,19 +54,19 @@ struct Turn {
 };
 
 // The rules, by what a job is doing. Each adds what is to be done now, if anything.
-void take_turn(Turn& turn);                                            // decide.cpp
-void gather(Turn& turn, const Job& job, const Attempt& attempt);       // allocate.cpp
-void mind_spares(Turn& turn, const Job& job, const Attempt& attempt);  // allocate.cpp
-void launch(Turn& turn, const Job& job, const Attempt& attempt);       // launch.cpp
-void stop(Turn& turn, const Job& job, const Attempt& attempt);         // stop.cpp
-void collect(Turn& turn, const Job& job, const Attempt& attempt);      // stop.cpp
-void grow(Turn& turn, const Job& job, const Attempt& attempt);         // scale_up.cpp
+void take_turn(Turn& turn);                                              // decide.cpp
+void gather(Turn& turn, const Job& job, const Attempt& attempt);         // allocate.cpp
+void handle_spares(Turn& turn, const Job& job, const Attempt& attempt);  // allocate.cpp
+void launch(Turn& turn, const Job& job, const Attempt& attempt);         // launch.cpp
+void stop(Turn& turn, const Job& job, const Attempt& attempt);           // stop.cpp
+void collect(Turn& turn, const Job& job, const Attempt& attempt);        // stop.cpp
+void grow(Turn& turn, const Job& job, const Attempt& attempt);           // scale_up.cpp
 
 // Who leaves an elastic attempt while the others go on, and what follows until the node is
 // nobody's; true while there are any. Members go only when enough others remain: else the attempt
 // is stopped like any other.                                                    scale_down.cpp
-bool let_go(Turn& turn, const Job& job, const Attempt& attempt);
-bool see_off(Turn& turn, const Job& job, const Attempt& attempt);
+bool release_leavers(Turn& turn, const Job& job, const Attempt& attempt);
+bool remove_departing(Turn& turn, const Job& job, const Attempt& attempt);
 
 void serve_queue(Turn& turn);  // queue.cpp
 

@@ -19,8 +19,8 @@ inline HealthFinding a_finding(const char* check, const char* device, CheckStatu
   return one;
 }
 
-inline StandingFault a_standing_fault(const HealthFinding& of) {
-  StandingFault fault;
+inline ActiveFault a_standing_fault(const HealthFinding& of) {
+  ActiveFault fault;
   fault.finding = of;
   fault.severity = of.severity;
   fault.id = "6f01ab22";

@@ -276,7 +276,7 @@ class NoisyFleet {
       const auto verdict = nodes_[i]->news();
       if (!verdict) continue;
       fleet_->tell(id_of(i), *verdict);
-      const bool has_stalled = std::ranges::any_of(verdict->drains, [](const StandingFault& fault) {
+      const bool has_stalled = std::ranges::any_of(verdict->drains, [](const ActiveFault& fault) {
         return fault.finding.check == stall_check;
       });
       if (has_stalled) stalled_.insert(i);

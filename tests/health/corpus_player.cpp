@@ -172,7 +172,7 @@ class Player {
     noted_ = agent.said();
     const NodeVerdict verdict = agent.verdict();
     for (const auto* faults : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-      for (const StandingFault& fault : *faults) {
+      for (const ActiveFault& fault : *faults) {
         const HealthFinding& finding = fault.finding;
         Stood& stood = stood_[{finding.check, finding.device, cause_code(finding)}];
         if (stood.severity.empty()) stood.first = now_;

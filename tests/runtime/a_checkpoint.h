@@ -91,7 +91,7 @@ struct ACheckpoint {
           write_shard(directory.value(), {manifest.run_id, step, generation, layout_hash(space)},
                       {"h1", r, ranks}, range, spans);
       REQUIRE(shard.ok());
-      for (const PlaneVitals& vitals : shard.value().vitals) manifest.state_hash += vitals.hash;
+      for (const TensorStats& vitals : shard.value().vitals) manifest.state_hash += vitals.hash;
       manifest.shards.push_back(shard.value());
     }
     return manifest;

@@ -84,7 +84,7 @@ void Bench::notice(int node, std::optional<Milliseconds> leaves_in) {
   observe(NodeNotice{node_id(node), leaves_in, "/run/leave", false, "boot1", "agent1"});
 }
 
-void Bench::tell_faults(int node, std::vector<NodeFault> faults, bool settled) {
+void Bench::report_faults(int node, std::vector<NodeFault> faults, bool settled) {
   const Node* known = find_node(state, node_id(node));
   observe(NodeFaultsSeen{node_id(node), std::move(faults), settled,
                          known ? known->owner : std::nullopt});

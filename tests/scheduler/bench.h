@@ -51,7 +51,7 @@ class Bench {
   void observe(const Observation& what);
   void settle();
   void relive(const Record& record);  // of another journal, without what follows from it
-  void pass(Milliseconds duration);  // moves the clock, waking where `next_wake` says
+  void pass(Milliseconds duration);   // moves the clock, waking where `next_wake` says
 
   // Where hosts are asked first, the time for their answers passes.
   void submit(const JobSubmitted& job);
@@ -60,7 +60,7 @@ class Bench {
   void unlink(int node, LinkFailureKind kind = LinkFailureKind::lost);
   void drain(int node, bool drained = true, std::optional<Milliseconds> move_after = {});
   void notice(int node, std::optional<Milliseconds> leaves_in = Seconds{25});
-  void tell_faults(int node, std::vector<NodeFault> faults, bool settled = true);
+  void report_faults(int node, std::vector<NodeFault> faults, bool settled = true);
   void fail_check(int node, const std::string& job = "train");
 
   // The agents answer everything that is pending, until nothing is.

@@ -116,9 +116,9 @@ TEST_CASE("a node that left is not taken again under the same agent") {
   bench.unlink(2);
   bench.link(2);
   bench.pass(Seconds{100});
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
   bench.link(2, 2);
-  CHECK(bench.count<NodeTaken>() == 1);
+  CHECK(bench.count<NodeAdded>() == 1);
 }
 
 TEST_CASE("a rule that excludes the node keeps it out under any agent, and of later attempts") {
@@ -126,7 +126,7 @@ TEST_CASE("a rule that excludes the node keeps it out under any agent, and of la
   bench.exit_and_obey(1, {7, 0});
   REQUIRE_FALSE(bench.owns(2));
   bench.link(2, 2);
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
   bench.kill_and_obey(0);
   bench.pass(Seconds{600});
   REQUIRE(bench.count<AttemptPlaced>() == 2);

@@ -141,7 +141,7 @@ TEST_CASE("I12: members that are too few, change places or skip an epoch are see
 TEST_CASE("I12: a node that is given away before it is quiet, or joins untaken, is seen") {
   const auto journal = an_elastic_run();
   CHECK_THAT(first(violations(without<NodeClean>(journal))), ContainsSubstring("may still run"));
-  CHECK_THAT(first(violations(without<NodeTaken>(journal))), ContainsSubstring("was not taken"));
+  CHECK_THAT(first(violations(without<NodeAdded>(journal))), ContainsSubstring("was not taken"));
 }
 
 TEST_CASE("I12: a state whose members are not what its nodes say is seen") {
@@ -193,6 +193,6 @@ TEST_CASE("I12: a node of a fixed job that comes or goes is seen") {
 TEST_CASE("I12: a fixed job whose nodes change is seen") {
   Bench bench(a_job().on_nodes(2));
   std::vector<Record> journal = bench.journal;
-  journal.push_back({bench.now, Decision{NodeTaken{{"train"}, {0}, {"h03"}, "it is free"}}});
+  journal.push_back({bench.now, Decision{NodeAdded{{"train"}, {0}, {"h03"}, "it is free"}}});
   CHECK_THAT(first(violations(journal)), ContainsSubstring("no elastic attempt"));
 }

@@ -36,7 +36,7 @@ TEST_CASE("a waiting reason is said once, not every time") {
   Bench bench(a_job("x").on_nodes(4), 0);
   bench.submit(a_job("y").on_nodes(4));
   bench.pass(Seconds{5});
-  CHECK(bench.count<JobWaits>() == 1);
+  CHECK(bench.count<JobPending>() == 1);
 }
 
 TEST_CASE("a blocked gang keeps later jobs from its nodes: no backfill") {

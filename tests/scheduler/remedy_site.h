@@ -45,7 +45,7 @@ struct Site {
     REQUIRE(bench.is_in<Running>());
   }
   void tell(int number, std::vector<NodeFault> faults, bool settled = true) {
-    bench.tell_faults(number, std::move(faults), settled);
+    bench.report_faults(number, std::move(faults), settled);
   }
   const Node& node(int number) { return bench.node(number); }
   void ended(int number, ExitStatus status, const std::string& error = "") {

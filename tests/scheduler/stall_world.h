@@ -11,7 +11,7 @@
 
 namespace muster::test {
 
-struct Pause {  // after every `every` steps
+struct Pause {    // after every `every` steps
   int every = 0;  // 0: never
   double seconds = 0;
   Doing rank0 = Doing::working;
@@ -27,8 +27,8 @@ struct Spell {  // steps that begin in this time take `factor` times as long
 struct Fault {
   double at_s = 0;
   int rank = 0;
-  Doing becomes = Doing::stopped;  // that rank; its peers wait for it
-  std::optional<double> heals_s{};   // after so long
+  Doing becomes = Doing::stopped;   // that rank; its peers wait for it
+  std::optional<double> heals_s{};  // after so long
 };
 
 struct RunPlan {
@@ -73,7 +73,7 @@ class StallWorld {
     Doing now = Doing::working;
     double since_s = 0;
     Doing told = Doing::working;
-    double told_since_s = 0;
+    double reported_since_s = 0;
   };
 
   double length_of_step();

@@ -109,7 +109,7 @@ TEST_CASE("a node with processes that do not die is left behind, and stays taken
   bench.pass(Seconds{2});
   CHECK(!bench.is_live());
   bench.submit(a_job("next").on_nodes(4));
-  CHECK(bench.last<JobWaits>()->reason ==
+  CHECK(bench.last<JobPending>()->reason ==
         "waits for 1 of 4 nodes of lab: h01 has processes of job train that do not die");
   REQUIRE(pending_work(bench.state, NodeId{"h01"}));
   CHECK(nodes_to_connect(bench.state).count(NodeId{"h01"}) == 1);
@@ -247,7 +247,7 @@ TEST_CASE("an agent that never proves its ranks gone is not waited for, nor is t
   CHECK(end.reason.find("h02 has not proven that its ranks are gone") != std::string::npos);
   CHECK(bench.count<RetryScheduled>() == 0);
   bench.submit(a_job("next").on_nodes(4));
-  CHECK(bench.last<JobWaits>()->job == JobId{"next"});
+  CHECK(bench.last<JobPending>()->job == JobId{"next"});
   bench.observe(NodeClean{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, {}, {}});
   CHECK(bench.nodes("next").size() == 4);
 }

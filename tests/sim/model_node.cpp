@@ -83,15 +83,15 @@ void ModelNode::give_notice(std::optional<Milliseconds> leaves_in) {
   is_leaving_ = is_on_;
   leaves_at_.reset();
   if (leaves_in) leaves_at_ = cluster_.events.now() + *leaves_in;
-  tell_notice();
+  report_notice();
 }
 
 void ModelNode::withdraw_notice() {
   is_leaving_ = false;
-  tell_notice();
+  report_notice();
 }
 
-void ModelNode::tell_notice() {
+void ModelNode::report_notice() {
   NoticeSeen seen{std::nullopt, "/run/leave", !is_leaving_};
   if (is_leaving_ && leaves_at_) {
     seen.leaves_in = std::max(Milliseconds{0}, *leaves_at_ - cluster_.events.now());
@@ -263,16 +263,16 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   welcome.holds_attempts = !attempts_.empty();
   for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});
   send(welcome);
-  tell_notice();
-  if (cluster_.with_remedies) tell_faults();
+  report_notice();
+  if (cluster_.with_remedies) report_faults();
   for (auto& [name, attempt] : attempts_) {
     for (ModelRank& rank : attempt.ranks) {
       rank.sent = rank.acked;
       if (cluster_.planted.skips_output && rank.sent > 0) rank.sent += line_bytes;
-      if (rank.exit) tell_end(name, rank);
+      if (rank.exit) report_end(name, rank);
     }
     pump(name, attempt);
-    tell_clean(name);
+    report_clean(name);
   }
 }
 

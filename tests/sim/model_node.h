@@ -19,11 +19,11 @@ namespace muster::sim {
 
 // Mistakes that the simulation must notice; all off in a real run.
 struct Planted {
-  bool ignores_lease = false;    // agents go on without a controller
+  bool ignores_lease = false;     // agents go on without a controller
   bool lease_by_arrival = false;  // any frame renews the lease, however late it comes
-  bool lies_clean = false;       // agents say that they are clean at once
-  bool skips_output = false;   // agents leave out a line after a reconnection
-  bool forgets_writes = false;   // the journal says that it has written
+  bool lies_clean = false;        // agents say that they are clean at once
+  bool skips_output = false;      // agents leave out a line after a reconnection
+  bool forgets_writes = false;    // the journal says that it has written
 };
 
 struct Mistake {
@@ -49,7 +49,7 @@ class ModelNode {
     std::map<JobId, CheckpointRef> checkpoints;  // on storage that all see
     std::function<Program(const AttemptName&)> program;
     bool with_remedies = false;  // agents tell of faults
-    int speaking_every = 1;  // one rank in so many writes output
+    int speaking_every = 1;      // one rank in so many writes output
     Milliseconds progress_interval{10'000};
     // Every byte that a rank wrote, for comparison with the logs.
     std::map<std::pair<AttemptName, RankId>, std::int64_t> written;
@@ -67,7 +67,7 @@ class ModelNode {
   void power_off();
   void power_on();
   void kill_a_rank();
-  void heal();  // and whatever hangs goes on
+  void heal();                                              // and whatever hangs goes on
   void give_notice(std::optional<Milliseconds> leaves_in);  // the host says that it will go
   void withdraw_notice();                                   // and that it stays
   void fall_sick();                 // a health check believes that a GPU needs a reset or a reboot
@@ -98,14 +98,14 @@ class ModelNode {
                const std::string& bytes);
   void greet(const std::shared_ptr<Connection>& from, const Hello& hello);
   void line_lost();
-  void tell_notice();
+  void report_notice();
   void watch_lease();
   void leave();
   void agent_is_gone();
   void send(const FromAgent& message, std::string_view payload = {});
-  void reply(Milliseconds delay, FromAgent message);  // on this connection, perhaps twice
+  void reply(Milliseconds delay, FromAgent message);           // on this connection, perhaps twice
   void later(Milliseconds delay, std::function<void()> call);  // while this agent lives
-  std::int64_t raw_us(Milliseconds at) const;  // the node's own clock at that time
+  std::int64_t raw_us(Milliseconds at) const;                  // the node's own clock at that time
   std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us) const;
 
   // model_requests.cpp: one function per message
@@ -129,7 +129,7 @@ class ModelNode {
   // model_remedies.cpp
   void get_well();
   bool is_known_to_be_well() const;
-  void tell_faults();
+  void report_faults();
   void begin_remedy(const std::string& what);
   void power_cycle();
 
@@ -141,12 +141,12 @@ class ModelNode {
   void go_on();
   void make_progress(const AttemptName& name);
   void pump(const AttemptName& name, ModelAttempt& attempt);
-  void tell_end(const AttemptName& name, const ModelRank& rank);
+  void report_end(const AttemptName& name, const ModelRank& rank);
   void begin_stop(const AttemptName& name, ModelAttempt& attempt, Milliseconds grace);
   void kill(const AttemptName& name, ModelAttempt& attempt);
   void kill_ranks(const AttemptName& name, ModelAttempt& attempt);
   void prove(const AttemptName& name, int round);
-  void tell_clean(const AttemptName& name);
+  void report_clean(const AttemptName& name);
   void forget_if_clean(const AttemptName& name);
   ModelRank* find_rank(const AttemptName& name, RankId rank);
   ModelAttempt* find(const AttemptName& name);
@@ -162,7 +162,7 @@ class ModelNode {
   int boot_ = 1;
   bool is_leaving_ = false;
   std::optional<Milliseconds> leaves_at_;
-  int agents_ = 0;    // started so far
+  int agents_ = 0;  // started so far
   bool serving_ = false;
   bool leaving_ = false;
   Milliseconds heard_at_{0};
@@ -177,8 +177,8 @@ class ModelNode {
   std::optional<NodeFault> sick_;
   std::optional<Milliseconds> well_at_;         // since it was sick
   std::optional<Milliseconds> not_reached_at_;  // last
-  int faults_ = 0;             // so far
-  bool being_mended_ = false;  // a command that resets or reboots it runs
+  int faults_ = 0;                              // so far
+  bool being_mended_ = false;                   // a command that resets or reboots it runs
   std::map<std::string, std::optional<RemedyRun>> remedies_;  // that this agent ran, by id
 };
 

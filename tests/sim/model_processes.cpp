@@ -53,8 +53,7 @@ void ModelNode::plan_end(const AttemptName& name, RankId id, Milliseconds delay,
 }
 
 // `seen`: how, where an agent was there to see it.
-void ModelNode::end_rank(const AttemptName& name, ModelRank& rank,
-                         std::optional<ExitStatus> seen) {
+void ModelNode::end_rank(const AttemptName& name, ModelRank& rank, std::optional<ExitStatus> seen) {
   if (!rank.alive) return;
   rank.alive = false;
   if (!rank.stuck) cluster_.promises.rank_is_gone(id_, name.first, name.second);
@@ -64,12 +63,12 @@ void ModelNode::end_rank(const AttemptName& name, ModelRank& rank,
   rank.ended_at = cluster_.events.now();
   rank.asked_to_stop = attempt.stop != ModelAttempt::Stop::idle;
   pump(name, attempt);
-  tell_end(name, rank);
+  report_end(name, rank);
   if (attempt.stop != ModelAttempt::Stop::stopping || attempt.has_alive()) return;
   later(scan_time, [this, name, round = attempt.stop_round] { prove(name, round); });
 }
 
-void ModelNode::tell_end(const AttemptName& name, const ModelRank& rank) {
+void ModelNode::report_end(const AttemptName& name, const ModelRank& rank) {
   RankEnded ended;
   ended.job = name.first;
   ended.attempt = name.second;
@@ -164,8 +163,7 @@ void ModelNode::begin_stop(const AttemptName& name, ModelAttempt& attempt, Milli
 }
 
 void ModelNode::kill(const AttemptName& name, ModelAttempt& attempt) {
-  const bool is_clean =
-      attempt.stop == ModelAttempt::Stop::clean && attempt.unkillable.empty();
+  const bool is_clean = attempt.stop == ModelAttempt::Stop::clean && attempt.unkillable.empty();
   if (is_clean && (cluster_.planted.lies_clean || !attempt.has_alive())) return;
   if (!is_clean) attempt.stop = ModelAttempt::Stop::stopping;
   const int round = ++attempt.stop_round;
@@ -193,11 +191,11 @@ void ModelNode::prove(const AttemptName& name, int round) {
   attempt->unkillable.clear();
   if (attempt->has_alive()) attempt->unkillable.push_back("python (pid 7)");
   attempt->ports.clear();
-  tell_clean(name);
+  report_clean(name);
   forget_if_clean(name);
 }
 
-void ModelNode::tell_clean(const AttemptName& name) {
+void ModelNode::report_clean(const AttemptName& name) {
   ModelAttempt* attempt = find(name);
   if (attempt == nullptr || !line_ || !attempt->clean_wanted) return;
   if (attempt->stop != ModelAttempt::Stop::clean || !attempt->has_sent_everything()) return;

@@ -27,14 +27,14 @@ void ModelNode::fall_sick() {
   fault.since = cluster_.events.wall_now();
   fault.what = "XID 95 on " + fault.device;
   sick_ = fault;
-  tell_faults();
+  report_faults();
 }
 
 void ModelNode::get_well() {
   if (!sick_) return;
   sick_.reset();
   well_at_ = cluster_.events.now();
-  tell_faults();
+  report_faults();
 }
 
 void ModelNode::was_not_reached() {
@@ -50,7 +50,7 @@ bool ModelNode::is_known_to_be_well() const {
   return is_on_ && !was_sick && !is_lost;
 }
 
-void ModelNode::tell_faults() {
+void ModelNode::report_faults() {
   FaultsTold told;
   told.now_ms = to_ms(cluster_.events.wall_now());
   if (sick_) told.faults.push_back(*sick_);

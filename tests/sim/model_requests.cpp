@@ -106,7 +106,7 @@ void ModelNode::on(const StopAttempt& request) {
   ModelAttempt& attempt = attempts_[name];
   attempt.clean_wanted = true;
   begin_stop(name, attempt, request.grace);
-  tell_clean(name);
+  report_clean(name);
 }
 
 void ModelNode::on(const CollectOutputs& request) {
@@ -122,7 +122,7 @@ void ModelNode::on(const OutputAck& ack) {
   rank->acked = std::max(rank->acked, std::min(ack.offset, rank->written));
   rank->sent = std::max(rank->sent, rank->acked);
   pump(name, attempts_[name]);
-  tell_clean(name);
+  report_clean(name);
 }
 
 void ModelNode::on(const ForgetAttempt& request) {

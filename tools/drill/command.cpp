@@ -58,7 +58,7 @@ Files to start from: configs/drills.)";
 int drill(const DrillOptions& options, const CommonOptions& common) {
   constexpr int invalid = static_cast<int>(ExitCode::invalid_job);
   const auto text = read_input(options.file, max_file_bytes);
-  if (!text) return complain(text.error().message, invalid, common);
+  if (!text) return print_error(text.error().message, invalid, common);
   const ReadOptions reading{std::filesystem::current_path().string(), {}, real_files()};
   const DrillFile file = read_drill(options.file, *text, reading);
   print_findings(file.findings, common);

@@ -36,11 +36,11 @@ struct StateTest {
   std::string state;
   bool equal = true;
 };
-struct CheckpointSealed {};  // one newer than those there when the wait began
-struct SaveBegun {};         // the directory of such a one is there, whatever is in it
-struct OutputBegun {};       // the newest attempt has said a byte
+struct CheckpointCommitted {};  // one newer than those there when the wait began
+struct SaveBegun {};            // the directory of such a one is there, whatever is in it
+struct OutputBegun {};          // the newest attempt has said a byte
 using DrillCondition =
-    std::variant<StepTest, AttemptTest, StateTest, CheckpointSealed, SaveBegun, OutputBegun>;
+    std::variant<StepTest, AttemptTest, StateTest, CheckpointCommitted, SaveBegun, OutputBegun>;
 
 // A time, or two between which one is drawn.
 struct DrillPause {

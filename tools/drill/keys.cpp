@@ -255,7 +255,7 @@ std::optional<DrillCondition> read_condition(const Value& value) {
   if (!text) return std::nullopt;
   const auto [field, rest] = split_field(*text);
   if (field == "state") return read_state_test(value, rest);
-  if (field == "checkpoint" && rest.empty()) return CheckpointSealed{};
+  if (field == "checkpoint" && rest.empty()) return CheckpointCommitted{};
   if (field == "saving" && rest.empty()) return SaveBegun{};
   if (field == "output" && rest.empty()) return OutputBegun{};
   if (field != "step" && field != "attempt") {

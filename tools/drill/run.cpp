@@ -322,7 +322,7 @@ Result<DrillFacts> gather(const Home& home, const Ended& ended) {
 }
 
 // What became of the job of a drill that failed, in short.
-void tell_story(const Home& home, const JobId& job, const CommonOptions& common) {
+void report_story(const Home& home, const JobId& job, const CommonOptions& common) {
   const auto found = open_job(home, job.value);
   const auto records = found ? found->store->records_of(job) : found.error();
   if (!records) return;
@@ -335,7 +335,7 @@ void tell_story(const Home& home, const JobId& job, const CommonOptions& common)
 }
 
 int complain_of(const Error& error, const CommonOptions& common) {
-  complain(error.message, common);
+  print_error(error.message, common);
   return error.message.starts_with("interrupted") ? interrupted_exit_code : plain_failure;
 }
 
@@ -347,11 +347,11 @@ int run_reference(const Home& home, const Drill& drill, const std::string& name,
   if (!reference.job) return reference.exit_code;
   const auto ended = DrilledRun(home, *reference.job, common, drill.limit).reference();
   if (ended && ended->exit_code == 0) return 0;
-  tell_story(home, *reference.job, common);
+  report_story(home, *reference.job, common);
   if (!ended) return complain_of(ended.error(), common);
-  complain("the reference run " + name + " " + ended->state + ": " + ended->reason +
-               "; fault injection needs a job that works without faults",
-           common);
+  print_error("the reference run " + name + " " + ended->state + ": " + ended->reason +
+                  "; fault injection needs a job that works without faults",
+              common);
   return plain_failure;
 }
 
@@ -374,14 +374,14 @@ DrillOutcome play(const Drill& drill, const DrillOptions& options,
   FaultInjector injector({home, *submitted.job, common, sandbox}, dice);
   const auto ended = DrilledRun(home, *submitted.job, common, drill.limit)
                          .disturbed(drill.steps, injector, dice, report.steps);
-  if (!ended) tell_story(home, *submitted.job, common);
+  if (!ended) report_story(home, *submitted.job, common);
   if (!ended) return {std::nullopt, complain_of(ended.error(), common)};
   auto facts = gather(home, *ended);
   if (!facts) return {std::nullopt, complain_of(facts.error(), common)};
   if (!report.calm_job.empty()) facts->calm = home.job(JobId{report.calm_job});
   report.verdicts = judge(drill.expect, *facts);
   const int exit_code = report.passed() ? 0 : plain_failure;
-  if (exit_code != 0) tell_story(home, *submitted.job, common);
+  if (exit_code != 0) report_story(home, *submitted.job, common);
   return {std::move(report), exit_code};
 }
 
@@ -390,12 +390,12 @@ DrillOutcome play(const Drill& drill, const DrillOptions& options,
 DrillOutcome run_drill(const Drill& drill, const DrillOptions& options,
                        const CommonOptions& common) {
   if (const std::string muster = muster_program(); ::access(muster.c_str(), X_OK) != 0) {
-    complain("there is no " + muster + "; install muster beside muster-sandbox", common);
+    print_error("there is no " + muster + "; install muster beside muster-sandbox", common);
     return {std::nullopt, plain_failure};
   }
   if (!drill.sandbox) return play(drill, options, std::nullopt, common);
   if (!is_administrator()) {
-    complain("this file simulates hosts, which needs root; run it with sudo", common);
+    print_error("this file simulates hosts, which needs root; run it with sudo", common);
     return {std::nullopt, plain_failure};
   }
   DrillHosts hosts;

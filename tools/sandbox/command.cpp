@@ -57,7 +57,7 @@ std::string typed_line() {
 
 int told(const Status& outcome, const CommonOptions& common) {
   if (outcome) return 0;
-  complain(outcome.error().message, common);
+  print_error(outcome.error().message, common);
   return plain_failure;
 }
 
@@ -65,7 +65,7 @@ int told(const Status& outcome, const CommonOptions& common) {
 bool may_act(const CommonOptions& common) {
   widen_path();
   if (is_administrator()) return true;
-  complain("network namespaces need root; run: " + typed_line(), common);
+  print_error("network namespaces need root; run: " + typed_line(), common);
   return false;
 }
 
@@ -137,9 +137,9 @@ void say_how_to_use(const SandboxLayout& layout, const SandboxRequest& request,
 bool is_within(const char* option, std::int64_t number, int least, int most,
                const CommonOptions& common) {
   if (number >= least && number <= most) return true;
-  complain(std::string(option) + ": expected " + std::to_string(least) + " to " +
-               std::to_string(most) + ", got " + std::to_string(number),
-           common);
+  print_error(std::string(option) + ": expected " + std::to_string(least) + " to " +
+                  std::to_string(most) + ", got " + std::to_string(number),
+              common);
   return false;
 }
 
@@ -188,8 +188,8 @@ int run_inside(const HostOptions& options, const CommonOptions& common) {
   for (const std::string& word : *command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   ::execvp(words[0], words.data());
-  complain("cannot start nsenter: " + std::string(std::strerror(errno)) + "; install util-linux",
-           common);
+  print_error("cannot start nsenter: " + std::string(std::strerror(errno)) + "; install util-linux",
+              common);
   return plain_failure;
 }
 

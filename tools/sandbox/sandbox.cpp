@@ -259,7 +259,7 @@ fs::path default_sandbox(unsigned uid) {
 }
 
 fs::path own_checkout() {
-  const fs::path program = own_program();
+  const fs::path program = self_exe();
   std::error_code ignored;
   for (fs::path folder = program.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {

@@ -23,7 +23,7 @@ namespace {
 constexpr int looks_most = 5;
 constexpr std::size_t golden_bytes_max = 64u << 20;
 
-std::string misfit_of(const std::vector<std::string>& patterns) {
+std::string reason_invalid(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const CheckSpec& spec) { return fits_pattern(pattern, spec.id); };
     if (std::ranges::none_of(fabric_checks(), fits)) {
@@ -62,10 +62,10 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
                 const CommonOptions& common) {
   const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
   const Fabric fabric = read_ibnetdiscover(said);
-  if (!said.ok()) return complain(said.error, static_cast<int>(HealthExit::unclear), common);
+  if (!said.ok()) return print_error(said.error, static_cast<int>(HealthExit::unclear), common);
   if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
-    return complain("what ibnetdiscover said is not whole: nothing was saved", internal_error,
-                    common);
+    return print_error("what ibnetdiscover said is not whole: nothing was saved", internal_error,
+                       common);
   }
   const int code = write_new_file(file, said.text, common);
   if (code == 0) {
@@ -114,7 +114,7 @@ bool is_of_the_whole(const FabricFinding& one) {
 
 // A tool that never answers keeps jobs from no host: what it would have said is not known.
 void tools_to_questions(NodeVerdict& verdict) {
-  std::erase_if(verdict.drains, [&](const StandingFault& one) {
+  std::erase_if(verdict.drains, [&](const ActiveFault& one) {
     const bool is_unknown = one.finding.status == CheckStatus::unknown;
     if (is_unknown) verdict.unclear.push_back({one.finding.check, one.finding.device});
     return is_unknown;
@@ -379,21 +379,21 @@ Document fabric_document(const FabricResult& result) {
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
   const std::string misused = misused_query(common);
-  if (!misused.empty()) return complain(misused, usage_error, common);
-  const std::string misfit = misfit_of(options.checks);
-  if (!misfit.empty()) return complain(misfit, usage_error, common);
+  if (!misused.empty()) return print_error(misused, usage_error, common);
+  const std::string misfit = reason_invalid(options.checks);
+  if (!misfit.empty()) return print_error(misfit, usage_error, common);
   const auto tools = tools_of(options);
-  if (!tools) return complain(tools.error().message, usage_error, common);
+  if (!tools) return print_error(tools.error().message, usage_error, common);
   if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
 
   FabricLookOptions wanted;
   if (!options.profile.empty()) {
     auto profile = named_profile(options.profile, common);
-    if (!profile) return complain(profile.error().message, invalid_file, common);
+    if (!profile) return print_error(profile.error().message, invalid_file, common);
     wanted.profile = std::move(*profile);
   }
   auto golden = golden_of(options.golden);
-  if (!golden) return complain(golden.error().message, invalid_file, common);
+  if (!golden) return print_error(golden.error().message, invalid_file, common);
   wanted.golden = std::move(*golden);
   wanted.checks = options.checks;
   wanted.host = read_host_name();

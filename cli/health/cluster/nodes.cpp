@@ -55,7 +55,7 @@ std::string misplaced(const HealthRunOptions& options) {
   return {};
 }
 
-std::string misfit_of(const HealthRunOptions& options) {
+std::string reason_invalid(const HealthRunOptions& options) {
   const std::string option = misplaced(options);
   if (!option.empty()) return option + " is for this host, not for nodes";
   const Milliseconds timeout = options.timeout.value_or(usual_node_timeout);
@@ -304,27 +304,27 @@ Result<std::vector<ComputeTarget>> candidates(const std::vector<ComputeTarget>& 
 }  // namespace
 
 int run_health_nodes(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misfit = misfit_of(options);
-  if (!misfit.empty()) return complain(misfit, usage_error, common);
+  const std::string misfit = reason_invalid(options);
+  if (!misfit.empty()) return print_error(misfit, usage_error, common);
   std::optional<HealthProfile> profile;
   if (!options.profile.empty()) {
     auto named = named_profile(options.profile, common);
-    if (!named) return complain(named.error().message, invalid_file, common);
+    if (!named) return print_error(named.error().message, invalid_file, common);
     profile = std::move(*named);
   }
   const auto known = find_targets(common);
-  if (!known) return complain(known.error().message, internal_error, common);
+  if (!known) return print_error(known.error().message, internal_error, common);
   print_findings(known->findings, common);
   const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
-  if (!targets) return complain(targets.error().message, usage_error, common);
+  if (!targets) return print_error(targets.error().message, usage_error, common);
   const Question question = options.measured
                                 ? measuring_question(*targets, profile, options, common)
                                 : question_of(*targets, profile, options);
   auto client = ensure_controller(Home::from_environment(), common);
-  if (!client) return complain(client.error().message, internal_error, common);
+  if (!client) return print_error(client.error().message, internal_error, common);
   auto asked = ask_all(std::move(*client), question);
   if (const auto* no = std::get_if<Refused>(&asked)) {
-    return complain(no->message, no->exit_code, common);
+    return print_error(no->message, no->exit_code, common);
   }
   HealthResult result;
   result.at = wall_clock_now();

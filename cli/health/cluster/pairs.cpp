@@ -41,7 +41,7 @@ constexpr std::int64_t port_most = 50'000;
 constexpr std::size_t leaves_bytes_most = 4u << 20;
 constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
 
-std::string misfit_of(const HealthPairsOptions& options) {
+std::string reason_invalid(const HealthPairsOptions& options) {
   const Milliseconds time = options.time.value_or(usual_time);
   if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
     return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
@@ -191,7 +191,7 @@ void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& opti
          common);
 }
 
-void tell_round(const PairRound& round, const CommonOptions& common) {
+void report_round(const PairRound& round, const CommonOptions& common) {
   notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
          common);
 }
@@ -277,50 +277,50 @@ void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
 
 int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
   std::string misfit = misused_query(common);
-  if (misfit.empty()) misfit = misfit_of(options);
-  if (!misfit.empty()) return complain(misfit, usage_error, common);
+  if (misfit.empty()) misfit = reason_invalid(options);
+  if (!misfit.empty()) return print_error(misfit, usage_error, common);
   const auto ports = ports_for(options);
-  if (!ports) return complain(ports.error().message, usage_error, common);
+  if (!ports) return print_error(ports.error().message, usage_error, common);
   const auto known = find_targets(common);
-  if (!known) return complain(known.error().message, internal_error, common);
+  if (!known) return print_error(known.error().message, internal_error, common);
   print_findings(known->findings, common);
   const auto target = chosen_target(known->targets, options);
-  if (!target) return complain(target.error().message, usage_error, common);
+  if (!target) return print_error(target.error().message, usage_error, common);
   const auto profile = options.profile.empty()
                            ? Result<HealthProfile>(target->health.value_or(HealthProfile{}))
                            : named_profile(options.profile, common);
-  if (!profile) return complain(profile.error().message, invalid_file, common);
+  if (!profile) return print_error(profile.error().message, invalid_file, common);
 
   const auto began = std::chrono::steady_clock::now();
   PairMeasureOptions measure;
   measure.token = new_token();
   DeskNodes desk(*target, options.timeout.value_or(usual_pairs_timeout), common);
   auto candidates = candidates_of(*target, desk, measure.token, common);
-  if (!candidates) return complain(candidates.error().message, internal_error, common);
+  if (!candidates) return print_error(candidates.error().message, internal_error, common);
   auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
-  if (!team) return complain(team.error().message, unclear_health, common);
+  if (!team) return print_error(team.error().message, unclear_health, common);
   for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
   if (team->members.size() < nodes_least) {
-    return complain(std::to_string(team->members.size()) + " of " +
-                        std::to_string(target->nodes.size()) +
-                        " nodes can be measured: it takes 3 to find which of a pair is slow",
-                    unclear_health, common);
+    return print_error(std::to_string(team->members.size()) + " of " +
+                           std::to_string(target->nodes.size()) +
+                           " nodes can be measured: it takes 3 to find which of a pair is slow",
+                       unclear_health, common);
   }
   const auto rails = rails_for(options, *team, *profile);
-  if (!rails) return complain(rails.error().message, unclear_health, common);
+  if (!rails) return print_error(rails.error().message, unclear_health, common);
   for (const std::string& hca : rails->not_of_all) {
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !rails->rails.empty();
   const auto leaves = leaves_for(options, *ports, *team, rails->rails, common);
-  if (!leaves) return complain(leaves.error().message, invalid_file, common);
+  if (!leaves) return print_error(leaves.error().message, invalid_file, common);
   const auto nodes = pair_nodes(team->members, rails->rails, *leaves);
 
   measure.hosts = pair_hosts(*target);
   measure.machines = pair_machines(team->members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
-  measure.on_round = [&](const PairRound& round) { tell_round(round, common); };
+  measure.on_round = [&](const PairRound& round) { report_round(round, common); };
   announce(nodes, measure, common);
   const auto settings = pair_settings(*profile, measure, new_seed());
   PairsResult result = measured(nodes, settings, desk, measure);
@@ -364,7 +364,7 @@ std::string text_of(const NodeReadiness& readiness) {
   return text + ready_probe + "\n";
 }
 
-int tell_readiness() {
+int report_readiness() {
   HealthSources sources(own_sources(""));
   NodeReadiness readiness;
   readiness.busy = why_not_idle(sources);

@@ -55,6 +55,6 @@ std::optional<NodeReadiness> read_readiness(std::string_view text);
 std::string text_of(const NodeReadiness& readiness);
 
 // Looks at this host and prints; takes a second. The exit code.
-int tell_readiness();
+int report_readiness();
 
 }  // namespace muster

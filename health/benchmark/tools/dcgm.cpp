@@ -208,11 +208,11 @@ class DcgmReader {
     if (!has_results && summary == nullptr) return Error{"the test " + *name + " has no results"};
     int bad = 0;
     int failed = 0;
-    bool is_told = false;
+    bool is_reported = false;
     if (has_results) {
       for (const Json& result : *results) {
         if (result.is_null()) continue;
-        is_told = true;
+        is_reported = true;
         bad += take_result(*name, result, subject_of(result)) ? 1 : 0;
         failed += status_of(member(result, "status")) == TestStatus::fail ? 1 : 0;
       }
@@ -221,8 +221,8 @@ class DcgmReader {
     const auto whole = summary == nullptr ? std::nullopt : status_of(member(*summary, "status"));
     const bool is_worse =
         (whole == TestStatus::fail && failed == 0) || (whole == TestStatus::warn && bad == 0);
-    if (summary != nullptr && (!is_told || is_worse)) take_result(*name, *summary, {});
-    if (summary == nullptr && !is_told) return Error{"the test " + *name + " has no results"};
+    if (summary != nullptr && (!is_reported || is_worse)) take_result(*name, *summary, {});
+    if (summary == nullptr && !is_reported) return Error{"the test " + *name + " has no results"};
     return Done{};
   }
 

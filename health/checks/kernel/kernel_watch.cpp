@@ -249,7 +249,7 @@ void KernelWatch::note_driver_load(SinceBoot at, KernelEvents& out) {
   }
   state_.driver_loaded = at;
   std::erase_if(state_.standing, [](const auto& one) {
-    const StandingFailure& failure = one.second;
+    const ActiveFailure& failure = one.second;
     return failure.address.empty() && failure.finding.check.starts_with("gpu.") &&
            failure.finding.check != "gpu.sxid";
   });
@@ -288,7 +288,7 @@ void KernelWatch::feed_rule(const KernelRule& rule, std::string_view text, const
   const std::string key = std::string(rule.check) + " " + address;
   const auto left_out = news(key, weight_of(rule.severity), at);
   if (!left_out) return;
-  StandingFailure failure;
+  ActiveFailure failure;
   failure.at = at;
   if (rule.stands_for) failure.until = at + *rule.stands_for;
   if (rule.subject == LineSubject::gpu) failure.address = address;
@@ -321,7 +321,7 @@ void KernelWatch::feed_sxid(const SxidLine& sxid, std::string_view text, SinceBo
 
 void KernelWatch::raise_sxid(const OpenSxid& sxid, CheckSeverity severity, std::uint64_t left_out,
                              KernelEvents& out) {
-  StandingFailure failure;
+  ActiveFailure failure;
   failure.at = sxid.at;
   failure.finding = failure_of("gpu.sxid", device_of(sxid.address), severity, FaultClass::node,
                                std::to_string(sxid.sxid), evidence_of(sxid.line, left_out));
@@ -363,7 +363,7 @@ std::optional<std::uint64_t> KernelWatch::news(const std::string& key, int weigh
 }
 
 // Only what keeps jobs away stands; a milder failure does not hide a heavier one.
-void KernelWatch::raise(StandingFailure failure, const std::string& address, KernelEvents& out) {
+void KernelWatch::raise(ActiveFailure failure, const std::string& address, KernelEvents& out) {
   if (is_history(failure.at)) {
     const auto before =
         std::chrono::duration_cast<std::chrono::minutes>(state_.history + look_back - failure.at);
@@ -380,7 +380,7 @@ void KernelWatch::raise(StandingFailure failure, const std::string& address, Ker
   if (is_heavier) return;
   if (known == state_.standing.end()) {
     make_room(state_.standing, watched_devices_max,
-              [](const StandingFailure& one) { return one.at; });
+              [](const ActiveFailure& one) { return one.at; });
   }
   state_.standing.insert_or_assign(key, std::move(failure));
 }
@@ -401,7 +401,7 @@ void KernelWatch::on_reset(std::string_view address, SinceBoot at) {
   std::erase_if(state_.standing, [&](const auto& one) { return one.second.address == gpu; });
   // A switch's fault goes with the reset of all of its GPUs.
   std::erase_if(state_.standing, [&](const auto& one) {
-    const StandingFailure& failure = one.second;
+    const ActiveFailure& failure = one.second;
     if (failure.finding.check != "gpu.sxid" || failure.finding.severity.remedy > Remedy::reset) {
       return false;
     }

@@ -106,12 +106,12 @@ struct StatedAction {
 };
 
 // A failure that has not been seen to.
-struct StandingFailure {
+struct ActiveFailure {
   SinceBoot at{};
   std::optional<SinceBoot> until;
   std::string address;  // of a GPU: a reset clears it
   HealthFinding finding;
-  friend bool operator==(const StandingFailure&, const StandingFailure&) = default;
+  friend bool operator==(const ActiveFailure&, const ActiveFailure&) = default;
 
   MUSTER_FIELDS(at, until, address, finding)
 };
@@ -129,13 +129,13 @@ struct KernelWatchState {
   std::string last_end;                   // of the last line: some messages come in two
   std::string last_gpu;                   // that the driver wrote about
 
-  std::map<std::string, SeenEvent> seen;            // "gpu.xid 0000:3b:00.0 79"
-  std::map<std::string, StandingFailure> standing;  // "gpu.xid 0000:3b:00.0"
-  std::map<std::string, SinceBoot> resets;          // of GPUs, by address
-  std::optional<SinceBoot> driver_loaded;           // a reset of them all
-  std::map<std::string, SinceBoot> kills;           // of ranks on a GPU; "": on all
-  std::map<std::string, SinceBoot> faults;          // the last Xid of a GPU that is no removal
-  std::map<std::string, StatedAction> actions;      // by GPU
+  std::map<std::string, SeenEvent> seen;          // "gpu.xid 0000:3b:00.0 79"
+  std::map<std::string, ActiveFailure> standing;  // "gpu.xid 0000:3b:00.0"
+  std::map<std::string, SinceBoot> resets;        // of GPUs, by address
+  std::optional<SinceBoot> driver_loaded;         // a reset of them all
+  std::map<std::string, SinceBoot> kills;         // of ranks on a GPU; "": on all
+  std::map<std::string, SinceBoot> faults;        // the last Xid of a GPU that is no removal
+  std::map<std::string, StatedAction> actions;    // by GPU
   std::vector<HeldXid> held;
   std::vector<OpenSxid> open_sxids;
   std::optional<SinceBoot> job_death;
@@ -219,7 +219,7 @@ class KernelWatch {
 
   // Nothing: it was told less than a minute ago. Else how many were left out since.
   std::optional<std::uint64_t> news(const std::string& key, int weight, SinceBoot at);
-  void raise(StandingFailure failure, const std::string& address, KernelEvents& out);
+  void raise(ActiveFailure failure, const std::string& address, KernelEvents& out);
   void raise_sxid(const OpenSxid& sxid, CheckSeverity severity, std::uint64_t left_out,
                   KernelEvents& out);
   void forget(const std::string& key_begin);

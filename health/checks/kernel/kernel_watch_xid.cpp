@@ -82,16 +82,16 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   if (xid.code == action_changed)
     return judge_driver_action(xid, parse_driver_action(xid.rest), out);
   XidVerdict verdict = verdict_of_xid(xid.code);
-  const bool is_told = !is_silent(xid, verdict);
-  if (is_told) verdict = final_verdict(xid);
+  const bool is_reported = !is_silent(xid, verdict);
+  if (is_reported) verdict = final_verdict(xid);
   if (xid.code != channel_removal) keep_time(state_.faults, xid.address, xid.at);
-  const int weight = is_told ? weight_of(verdict.severity) : 0;
+  const int weight = is_reported ? weight_of(verdict.severity) : 0;
   const auto left_out = news(xid_key(xid.address, xid.code), weight, xid.at);
-  if (!left_out || !is_told) return;
+  if (!left_out || !is_reported) return;
   if (verdict.resets_at_epilog && state_.resets_at_epilog.size() < watched_devices_max) {
     state_.resets_at_epilog.insert(xid.address);
   }
-  StandingFailure failure;
+  ActiveFailure failure;
   failure.at = xid.at;
   failure.address = xid.address;
   failure.finding =
@@ -174,7 +174,7 @@ KernelEvents KernelWatch::on_jobs_over(SinceBoot at) {
   KernelEvents out;
   for (const std::string& address : std::exchange(state_.resets_at_epilog, {})) {
     const auto xid = xid_before_reset(address);
-    StandingFailure failure;
+    ActiveFailure failure;
     failure.at = at;
     failure.address = address;
     failure.finding = failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false},
@@ -198,14 +198,14 @@ KernelEvents KernelWatch::on_driver_action(std::string_view address, DriverActio
 void KernelWatch::judge_driver_action(const Xid& xid, std::optional<DriverAction> action,
                                       KernelEvents& out) {
   const XidVerdict verdict = action ? verdict_of(*action) : verdict_of_xid(xid.code);
-  const bool is_told = !is_silent(xid, verdict);
+  const bool is_reported = !is_silent(xid, verdict);
   const auto known = state_.actions.find(xid.address);
   const DriverAction before =
       known == state_.actions.end() ? DriverAction::none : known->second.action;
   const bool is_change = action && *action != before;
   const std::string key = xid_key(xid.address, xid.code);
   if (is_change) forget(key);
-  if (!news(key, action ? 1 : 0, xid.at) || !is_told) return;
+  if (!news(key, action ? 1 : 0, xid.at) || !is_reported) return;
   HealthFinding finding =
       failure_of("gpu.recovery_action", device_of(xid.address), verdict.severity,
                  verdict.fault_class, std::string(action ? words_of(*action) : ""), {xid.line});

@@ -198,7 +198,7 @@ void LocalAttempt::rank_ended(RankExit exit) {
   if (rank.exit) return;
   exit.asked_to_stop = exit.asked_to_stop || asked_to_stop_;
   note_end(exit);
-  tell_ends();
+  report_ends();
 }
 
 // Whatever goes on writing to its pipe, what the rank itself wrote is in it by now.
@@ -215,23 +215,23 @@ void LocalAttempt::note_end(RankExit exit) {
   rank.exit = std::move(exit);
 }
 
-void LocalAttempt::tell_ends() {
+void LocalAttempt::report_ends() {
   for (auto& [id, rank] : ranks_) {
     if (!rank.told_at || !output_.move_to(id, *rank.told_at)) continue;
     rank.told_at.reset();
     output_.pump(site_.line);
-    tell_end(*rank.exit);
+    report_end(*rank.exit);
   }
 }
 
 void LocalAttempt::move_output() {
   read_exit_log();
   if (is_clean()) output_.finish();
-  tell_ends();
+  report_ends();
   output_.pump(site_.line);
 }
 
-void LocalAttempt::tell_end(const RankExit& exit) {
+void LocalAttempt::report_end(const RankExit& exit) {
   RankEnded ended{key_.job, key_.attempt, exit.rank, exit.status, exit.asked_to_stop,
                   0,        {},           {},        {}};
   if (exit.boot == site_.boot_id) {
@@ -252,12 +252,12 @@ void LocalAttempt::tell_end(const RankExit& exit) {
   site_.line.send(ended);
 }
 
-void LocalAttempt::tell_known() {
+void LocalAttempt::report_known() {
   output_.rewind();
-  progress_.tell_again();
-  activity_.tell_again();
+  progress_.report_again();
+  activity_.report_again();
   for (const auto& [id, rank] : ranks_) {
-    if (rank.exit && !rank.told_at) tell_end(*rank.exit);
+    if (rank.exit && !rank.told_at) report_end(*rank.exit);
   }
 }
 

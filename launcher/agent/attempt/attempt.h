@@ -86,8 +86,8 @@ class LocalAttempt {
   void read_exit_log();
   void poll_progress();
   void poll_activity();
-  void move_output();  // as far as it goes: what the ranks wrote, then how they ended
-  void tell_known();   // after Welcome
+  void move_output();   // as far as it goes: what the ranks wrote, then how they ended
+  void report_known();  // after Welcome
 
   void remote_start(const RemoteStart& request);
   // For a command beside a rank: its environment and directory; an Error when it is not here.
@@ -131,8 +131,8 @@ class LocalAttempt {
   void mpi_process_ended(ExitStatus status, bool is_mpirun);
   void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
   void note_end(RankExit exit);
-  void tell_ends();
-  void tell_end(const RankExit& exit);
+  void report_ends();
+  void report_end(const RankExit& exit);
   std::string daemon_log_path() const { return layout_.spool + "/mpi-daemon.log"; }
   std::vector<ProcessInfo> signal_targets() const;
 

@@ -137,7 +137,7 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
 }
 
 Environment LocalAttempt::mpi_base_environment() const {
-  return mpi_environment(layout_, own_program(),
+  return mpi_environment(layout_, self_exe(),
                          attempt_environment(setting(), base_environment(site_.environment)));
 }
 
@@ -178,7 +178,7 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
 }
 
 Status LocalAttempt::launch_mpi() {
-  if (Status made = prepare_mpi_scratch(layout_, own_program()); !made) return made;
+  if (Status made = prepare_mpi_scratch(layout_, self_exe()); !made) return made;
   for (const RankLaunch& rank : start_->ranks) {
     if (Status written = write_mpi_rank(rank); !written) return written;
   }

@@ -41,7 +41,7 @@ Result<Spool*> AttemptOutput::open(RankId rank) {
     move(*added);
     on_output_();
   });
-  (*source)->watch->tell_next({});
+  (*source)->watch->report_next({});
   return &spool;
 }
 
@@ -80,7 +80,7 @@ void AttemptOutput::move(Source& source) {
   const auto moved = source.spool.take_in();
   if (!has_room(source, moved ? Status{Done{}} : moved.error())) return;
   if (*moved > 0) source.is_without_room = false;
-  if (source.watch) source.watch->tell_next(pause_after(*moved, *source.spool.pipe()));
+  if (source.watch) source.watch->report_next(pause_after(*moved, *source.spool.pipe()));
 }
 
 void AttemptOutput::move() {

@@ -88,7 +88,7 @@ std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::
   ExecStart command;
   command.id = id;
   command.argv = std::move(arguments);
-  command.argv.insert(command.argv.begin(), own_program());
+  command.argv.insert(command.argv.begin(), self_exe());
   const auto pid = execs_.start(command, environment, run_.path);
   if (!pid) {
     execs_.refuse(id, pid.error().message);

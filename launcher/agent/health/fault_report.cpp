@@ -30,7 +30,7 @@ bool is_xid(const HealthFinding& finding) {
   return finding.check == "gpu.xid" && number_of(finding.value) > 0;
 }
 
-NodeFault fault_of(const StandingFault& standing, bool enforced) {
+NodeFault fault_of(const ActiveFault& standing, bool enforced) {
   const HealthFinding& finding = standing.finding;
   NodeFault fault;
   fault.id = standing.id;
@@ -58,9 +58,9 @@ NodeFault fault_of(const StandingFault& standing, bool enforced) {
 
 std::vector<NodeFault> faults_of(const NodeVerdict& verdict) {
   std::vector<NodeFault> faults;
-  for (const StandingFault& fault : verdict.drains) faults.push_back(fault_of(fault, true));
-  for (const StandingFault& fault : verdict.would_drain) faults.push_back(fault_of(fault, false));
-  for (const StandingFault& fault : verdict.warnings) faults.push_back(fault_of(fault, true));
+  for (const ActiveFault& fault : verdict.drains) faults.push_back(fault_of(fault, true));
+  for (const ActiveFault& fault : verdict.would_drain) faults.push_back(fault_of(fault, false));
+  for (const ActiveFault& fault : verdict.warnings) faults.push_back(fault_of(fault, true));
   return faults;
 }
 

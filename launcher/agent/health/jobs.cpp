@@ -138,7 +138,7 @@ NodeVerdict HealthMonitor::verdict_for(const Question& question) const {
   CheckChoice choice = choice_in(Phase::prolog);
   choice.skip.insert(choice.skip.end(), question.excused.begin(), question.excused.end());
   std::erase_if(verdict.drains,
-                [&](const StandingFault& one) { return !choice.has(one.finding.check); });
+                [&](const ActiveFault& one) { return !choice.has(one.finding.check); });
   // No run of a gate tells more of what is asked at other times only.
   const auto is_not_asked = [&](const SampleWanted& one) {
     return !choice.has(one.check) || !is_run_in(one.check, Phase::prolog);

@@ -72,7 +72,7 @@ void HealthMonitor::follow(const std::optional<HealthProfile>& profile) {
   profile_ = profile;
   reads_sources_ = profile || has_devices(site_.root);
   node_.emplace(profile.value_or(HealthProfile{}), site_, load());
-  node_->told = told_now();
+  node_->told = reported_now();
   begin_reading();
 }
 
@@ -144,7 +144,7 @@ void HealthMonitor::read_log(const CheckMoment& now) {
 void HealthMonitor::take(std::vector<HealthFinding> findings, const CheckMoment& now) {
   if (findings.empty()) return;
   node_->health.take(findings, {now, 0, {}});
-  tell_if_news();
+  report_if_news();
 }
 
 void HealthMonitor::step() {
@@ -250,7 +250,7 @@ void HealthMonitor::end_run(const CheckMoment& now) {
   FailureLook* failure = failure_look();
   if (run.purpose == Purpose::failure && failure != nullptr) failure->is_read = true;
   epilog_read(run.groups);
-  if (!run.checks.is_same()) tell_if_news();
+  if (!run.checks.is_same()) report_if_news();
   go_on_deciding();
 }
 
@@ -264,7 +264,7 @@ bool HealthMonitor::is_settled() const {
   });
 }
 
-FaultsTold HealthMonitor::told_now() const {
+FaultsTold HealthMonitor::reported_now() const {
   FaultsTold told;
   const Time now = moment().wall;
   told.now_ms = to_ms(now);
@@ -275,11 +275,11 @@ FaultsTold HealthMonitor::told_now() const {
 
 std::optional<FaultsTold> HealthMonitor::state() const {
   if (!node_) return std::nullopt;
-  return told_now();
+  return reported_now();
 }
 
-void HealthMonitor::tell_if_news() {
-  FaultsTold told = told_now();
+void HealthMonitor::report_if_news() {
+  FaultsTold told = reported_now();
   const bool is_same = call_for_the_same(told.faults, node_->told.faults);
   if (is_same && told.settled == node_->told.settled) return;
   node_->told = told;
@@ -289,14 +289,14 @@ void HealthMonitor::tell_if_news() {
 
 void HealthMonitor::faults_fixed(const std::vector<std::string>& faults) {
   if (!node_) return;
-  for (const NodeFault& fault : told_now().faults) {
+  for (const NodeFault& fault : reported_now().faults) {
     if (std::ranges::find(faults, fault.id) == faults.end()) continue;
     node_->monitor.on_cleared(fault.check, fault.device);
     std::erase_if(node_->health.streaks().by_key, [&](const auto& item) {
       return item.second.check == fault.check && item.second.device == fault.device;
     });
   }
-  tell_if_news();
+  report_if_news();
 }
 
 void HealthMonitor::release() {
@@ -316,7 +316,7 @@ void HealthMonitor::was_reset(const std::string& device) {
   if (!device.empty()) node_->monitor.on_reset(device, now);
   node_->health.on_reset(device, now.wall);
   save();
-  tell_if_news();
+  report_if_news();
 }
 
 }  // namespace muster

@@ -169,8 +169,8 @@ class HealthMonitor {
   void step_run(const CheckMoment& now);
   void end_run(const CheckMoment& now);
   bool is_settled() const;
-  FaultsTold told_now() const;
-  void tell_if_news();
+  FaultsTold reported_now() const;
+  void report_if_news();
   // jobs.cpp
   void answer_questions();
   void answer(const PrologAnswer& answer, const NodeVerdict& verdict);

@@ -138,7 +138,7 @@ PipeWatch::PipeWatch(boost::asio::io_context& io, int pipe, std::function<void()
 
 PipeWatch::~PipeWatch() = default;
 
-void PipeWatch::tell_next(std::chrono::milliseconds pause) {
+void PipeWatch::report_next(std::chrono::milliseconds pause) {
   if (state_->is_waiting) return;
   state_->is_waiting = true;
   if (pause.count() == 0) return state_->wait();

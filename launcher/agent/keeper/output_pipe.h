@@ -67,7 +67,7 @@ class PipeWatch {
   ~PipeWatch();
 
   // The next time there is something, looking after `pause`; nothing when it is told already.
-  void tell_next(std::chrono::milliseconds pause);
+  void report_next(std::chrono::milliseconds pause);
 
  private:
   struct State;

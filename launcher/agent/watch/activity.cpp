@@ -98,9 +98,9 @@ void ActivityWatch::produced(RankId id, std::int64_t amount, Moment now) {
   found->second.working_at = now;
 }
 
-void ActivityWatch::tell_again() {
+void ActivityWatch::report_again() {
   for (auto& [id, rank] : ranks_) rank.told.reset();
-  told_network_ = false;
+  reported_network_ = false;
 }
 
 std::vector<pid_t> ActivityWatch::processes_of(RankId id) const {
@@ -160,11 +160,15 @@ void ActivityWatch::judge_states(Watched& rank, Moment now) {
   }
   rank.odd = stopped ? stopped : stuck;
   rank.stopped_looks = stopped ? rank.stopped_looks + 1 : 0;
-  if (!stopped) rank.stopped_since.reset();
-  else if (!rank.stopped_since) rank.stopped_since = now;
+  if (!stopped)
+    rank.stopped_since.reset();
+  else if (!rank.stopped_since)
+    rank.stopped_since = now;
   const bool is_held = stuck && now - rank.used_at >= tree_interval;
-  if (!is_held) rank.stuck_since.reset();
-  else if (!rank.stuck_since) rank.stuck_since = now;
+  if (!is_held)
+    rank.stuck_since.reset();
+  else if (!rank.stuck_since)
+    rank.stuck_since = now;
 }
 
 // What was forked or has gone since the last look is work too.
@@ -229,7 +233,7 @@ std::optional<RankActivity> ActivityWatch::news(Moment now) {
     news.ranks.push_back(std::move(doing));
   }
   const bool moves = network_at_ && now - *network_at_ < calm;
-  if (moves != told_network_) news.network_moves = told_network_ = moves;
+  if (moves != reported_network_) news.network_moves = reported_network_ = moves;
   if (news.ranks.empty() && !news.network_moves) return std::nullopt;
   return news;
 }

@@ -37,7 +37,7 @@ class ActivityWatch {
   void produced(RankId rank, std::int64_t amount, Moment now);
   void poll(Moment now);
   // To a controller that may not have heard it.
-  void tell_again();
+  void report_again();
   // What has changed since it was told; nothing: no news. Job and attempt are the caller's to fill.
   std::optional<RankActivity> news(Moment now);
   std::vector<pid_t> processes_of(RankId rank) const;
@@ -76,7 +76,7 @@ class ActivityWatch {
   Moment next_tree_look_{};
   std::optional<std::uint64_t> network_bytes_;
   std::optional<Moment> network_at_;
-  bool told_network_ = false;
+  bool reported_network_ = false;
 };
 
 // Single facts that change while a process or the node is at work, from /proc and /sys. Any thread.

@@ -42,7 +42,7 @@ std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
   return found == ranks_.end() ? std::nullopt : found->second.step;
 }
 
-void ProgressWatch::tell_again() {
+void ProgressWatch::report_again() {
   for (auto& [rank, watched] : ranks_) watched.told.reset();
 }
 

@@ -17,7 +17,7 @@ class ProgressWatch {
   void add(RankId rank, std::string heartbeat, std::string metrics);
   std::optional<std::int64_t> step_of(RankId rank) const;  // the last one that was read
   // To a controller that may not have heard them: the steps as they are now.
-  void tell_again();
+  void report_again();
   // Sends Progress for each rank that has news. Without a line nothing is read, so nothing is lost.
   void poll(const JobId& job, AttemptId attempt, ControllerLine& line);
 

@@ -53,7 +53,7 @@ void AgentConnection::connected(ConnectResult result) {
   hello.lease = lease_;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
-  hello.health = told_health_ = health_;
+  hello.health = reported_health_ = health_;
   hello.retention = launch_.retention;
   send(hello);
   beat();
@@ -99,7 +99,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     learn_clock(welcome->clock);
     welcome_ = *welcome;
     heard_ms_ = welcome->boot_ms;
-    tell_health();  // it may have changed since the greeting
+    report_health();  // it may have changed since the greeting
     events_.on_up(*welcome);
     return;
   }
@@ -114,12 +114,12 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
 
 void AgentConnection::watch_health(std::optional<HealthProfile> profile) {
   health_ = std::move(profile);
-  tell_health();
+  report_health();
 }
 
-void AgentConnection::tell_health() {
-  if (!is_up() || told_health_ == health_) return;
-  told_health_ = health_;
+void AgentConnection::report_health() {
+  if (!is_up() || reported_health_ == health_) return;
+  reported_health_ = health_;
   send(WatchHealth{health_});
 }
 

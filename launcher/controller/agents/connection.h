@@ -69,7 +69,7 @@ class AgentConnection {
   void went_down(LinkFailure failure);
   void beat();
   void ping();
-  void tell_health();
+  void report_health();
   void learn_clock(const std::optional<ClockStamps>& stamps);
   std::optional<Interval> silence() const;
 
@@ -81,7 +81,7 @@ class AgentConnection {
   Milliseconds lease_;
   std::string notice_file_;
   std::optional<HealthProfile> health_;
-  std::optional<HealthProfile> told_health_;  // what the agent was last told on this connection
+  std::optional<HealthProfile> reported_health_;  // what the agent was last told on this connection
   Events events_;
   Phase phase_ = Phase::idle;
   Connected reached_;  // without a link when it is down

@@ -32,16 +32,16 @@ NodeFault within_limits(NodeFault fault) {
 }
 
 // On the node's own clock; none of the future.
-Milliseconds age_of(const NodeFault& fault, std::int64_t told_ms) {
+Milliseconds age_of(const NodeFault& fault, std::int64_t reported_ms) {
   const std::int64_t since_ms = to_ms(fault.since);
-  if (since_ms >= told_ms || since_ms < 0) return Milliseconds{0};
-  return Milliseconds{std::min(told_ms - since_ms, oldest_ms)};
+  if (since_ms >= reported_ms || since_ms < 0) return Milliseconds{0};
+  return Milliseconds{std::min(reported_ms - since_ms, oldest_ms)};
 }
 
 // A person has said since that the node is sound, or armed the check again.
-bool is_mended(const State& state, const NodeId& id, const NodeFault& fault) {
+bool is_fixed(const State& state, const NodeId& id, const NodeFault& fault) {
   const Node* node = find_node(state, id);
-  if (node && node->sound_since && fault.since <= *node->sound_since) return true;
+  if (node && node->cleared_at && fault.since <= *node->cleared_at) return true;
   return is_rearmed_since(state, id, fault);
 }
 
@@ -343,14 +343,14 @@ void AgentInbox::faults_told(const NodeId& node, const FaultsTold& told) {
                                         : known   ? known->faults
                                                   : std::vector<NodeFault>{};
   NodeFaultsSeen seen{node, {}, told.settled, known ? known->owner : std::nullopt};
-  FaultsMended mended;
+  FaultsFixed mended;
   for (const NodeFault& fault : told.faults) {
     if (seen.faults.size() == faults_most) break;
     NodeFault& one = seen.faults.emplace_back(within_limits(fault));
     one.since = now - age_of(fault, told.now_ms);
     const NodeFault* same = find_fault(before, one.id);
     if (same && std::chrono::abs(one.since - same->since) < clocks_in_step) one.since = same->since;
-    if (is_mended(state_, node, one)) mended.ids.push_back(fault.id);
+    if (is_fixed(state_, node, one)) mended.ids.push_back(fault.id);
   }
   if (!mended.ids.empty()) pool_.send(node, mended);
   const bool was_settled = !is_first ? last->second.settled : known && known->faults_settled;

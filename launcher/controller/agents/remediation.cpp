@@ -40,11 +40,11 @@ constexpr Milliseconds command_look_pause{50};
 
 }  // namespace
 
-RemedyDesk::RemedyDesk(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
-                       Observer& observer)
+RemediationService::RemediationService(Timers& timers, const State& state, AgentPool& pool,
+                                       RunCommand run, Observer& observer)
     : timers_(timers), state_(state), pool_(pool), run_(std::move(run)), observer_(observer) {}
 
-void RemedyDesk::perform(const std::vector<Record>& fresh) {
+void RemediationService::perform(const std::vector<Record>& fresh) {
   for (const Record& record : fresh) {
     const auto* begun = record_as<RemedyBegun>(record);
     if (begun != nullptr && begun->step == RemedyStep::reboot_from_here) run_here(*begun);
@@ -56,7 +56,7 @@ void RemedyDesk::perform(const std::vector<Record>& fresh) {
 }
 
 // Another agent than the one that was meant knows nothing of what that one has done.
-void RemedyDesk::ask(const Node& node) {
+void RemediationService::ask(const Node& node) {
   const RemedyBegun& begun = node.remedy->what;
   const LinkUp* agent = linked_agent(state_, node.id);
   AgentConnection* connection = pool_.up(node.id);
@@ -69,7 +69,7 @@ void RemedyDesk::ask(const Node& node) {
                                 time_left(node, timers_.wall_now())});
 }
 
-void RemedyDesk::run_here(const RemedyBegun& begun) {
+void RemediationService::run_here(const RemedyBegun& begun) {
   if (!run_) return;
   run_(begun.argv, command_limit(begun.step),
        [this, node = begun.node, id = begun.id](const CommandEnded& ended) {
@@ -77,11 +77,12 @@ void RemedyDesk::run_here(const RemedyBegun& begun) {
        });
 }
 
-void RemedyDesk::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+void RemediationService::node_down(const NodeId& node, const LinkFailure&,
+                                   std::optional<Interval>) {
   asked_.erase(node);
 }
 
-bool RemedyDesk::take(const NodeId& node, const FromAgent& message, std::string_view) {
+bool RemediationService::take(const NodeId& node, const FromAgent& message, std::string_view) {
   const auto* run = std::get_if<RemedyRun>(&message);
   if (run == nullptr) return false;
   const Node* known = find_node(state_, node);

@@ -27,10 +27,10 @@ struct CommandEnded {
 using RunCommand = std::function<void(const std::vector<std::string>& argv, Milliseconds limit,
                                       std::function<void(const CommandEnded&)> done)>;
 
-class RemedyDesk final : public NodeListener {
+class RemediationService final : public NodeListener {
  public:
-  RemedyDesk(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
-             Observer& observer);
+  RemediationService(Timers& timers, const State& state, AgentPool& pool, RunCommand run,
+                     Observer& observer);
 
   // `fresh`: what has just been journaled.
   void perform(const std::vector<Record>& fresh);

@@ -190,7 +190,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   if (start.elastic && !joins) start.members = membership_text(state_, attempt);
   std::optional<Joiner> joiner;
   if (joins) joiner = Joiner{work.node_index, attempt.members.ranks};
-  const Gang& gang = gang_of(job, attempt, joiner);
+  const Gang& gang = allocation_of(job, attempt, joiner);
   std::vector<Environment> own;
   for (const Rank& rank : ranks_on(attempt, static_cast<std::size_t>(work.node_index))) {
     start.ranks.push_back({rank.id, rank.local_rank, {}});
@@ -214,8 +214,8 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   return start;
 }
 
-const WorkMessages::Gang& WorkMessages::gang_of(const Job& job, const Attempt& attempt,
-                                                const std::optional<Joiner>& joiner) {
+const WorkMessages::Gang& WorkMessages::allocation_of(const Job& job, const Attempt& attempt,
+                                                      const std::optional<Joiner>& joiner) {
   const std::pair key{job.id, joiner ? std::optional(joiner->node_index) : std::nullopt};
   auto found = gangs_.find(key);
   if (found == gangs_.end()) {

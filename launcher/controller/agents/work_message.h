@@ -37,7 +37,8 @@ class WorkMessages {
 
   SetMembers members_message(const Job& job, const Attempt& attempt);
   StartRanks start_message(const Job& job, const Attempt& attempt, const NodeWork& work);
-  const Gang& gang_of(const Job& job, const Attempt& attempt, const std::optional<Joiner>& joiner);
+  const Gang& allocation_of(const Job& job, const Attempt& attempt,
+                            const std::optional<Joiner>& joiner);
 
   const State& state_;
   Time now_;

@@ -73,17 +73,19 @@ void WorkSender::perform(const IsClearedAway& is_cleared_away) {
     std::string key = key_of(state_, work);
     if (sent_[work.node] == key) continue;
     sent_[work.node] = std::move(key);
-    if (std::holds_alternative<CheckWork>(work.work)) tell_rearmed(work.node);
-    if (std::holds_alternative<StageWork>(work.work)) send_stage(work);
-    else pool_.send(work.node, messages.message(work));
+    if (std::holds_alternative<CheckWork>(work.work)) report_rearmed(work.node);
+    if (std::holds_alternative<StageWork>(work.work))
+      send_stage(work);
+    else
+      pool_.send(work.node, messages.message(work));
   }
 }
 
 // A check may have been armed again for a target that no job had then: its agents know nothing of
 // it, and would refuse the job.
-void WorkSender::tell_rearmed(const NodeId& id) {
+void WorkSender::report_rearmed(const NodeId& id) {
   const Node* node = find_node(state_, id);
-  FaultsMended mended;
+  FaultsFixed mended;
   for (const NodeFault& fault : node ? node->faults : std::vector<NodeFault>()) {
     if (is_rearmed_since(state_, id, fault)) mended.ids.push_back(fault.id);
   }
@@ -216,7 +218,7 @@ void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
   if (!pump_alarm_) pump();
 }
 
-void WorkSender::tell_progress(Feed& feed) {
+void WorkSender::report_progress(Feed& feed) {
   const auto now = timers_.now();
   if (now - feed.told < progress_interval) return;
   feed.told = now;
@@ -254,7 +256,7 @@ Status WorkSender::feed(const NodeId& node, Feed& feed) {
     connection->send(BlobData{hash, feed.offset, last}, *piece);
     feed.offset += static_cast<std::int64_t>(piece->size());
     feed.seen.bytes += static_cast<std::int64_t>(piece->size());
-    tell_progress(feed);
+    report_progress(feed);
     if (!last) continue;
     feed.hashes.pop_front();
     feed.offset = 0;

@@ -51,12 +51,12 @@ class WorkSender final : public NodeListener {
   void ask_again(const NodeId& node);
   void staged(const NodeWork& work, const std::string& error);
   void hold();
-  void tell_rearmed(const NodeId& node);
+  void report_rearmed(const NodeId& node);
   const Job* holder_of(const Node& node);
   const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
   void send_stage(const NodeWork& work);
-  void tell_progress(Feed& feed);
+  void report_progress(Feed& feed);
   void pump();
   Status feed(const NodeId& node, Feed& feed);
 

@@ -107,14 +107,15 @@ std::string misfit_of(const MeasureNodes& request) {
 
 }  // namespace
 
-HealthDesk::HealthDesk(Timers& timers, const State& state, AgentPool& pool, Await await)
+NodeHealthService::NodeHealthService(Timers& timers, const State& state, AgentPool& pool,
+                                     Await await)
     : timers_(timers),
       state_(state),
       pool_(pool),
       await_(std::move(await)),
       clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
 
-void HealthDesk::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
+void NodeHealthService::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
   if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
   std::vector<std::string> ids;
   for (const NodesMeant& meant : request.nodes) {
@@ -129,16 +130,17 @@ void HealthDesk::look(const std::shared_ptr<Session>& session, const LookAtNodes
   ask_all(ids);
 }
 
-void HealthDesk::measure(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
+void NodeHealthService::measure(const std::shared_ptr<Session>& session,
+                                const MeasureNodes& request) {
   if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
   const std::string misfit = misfit_of(request);
   if (!misfit.empty()) return session->refuse(misfit, ExitCode::failure);
   for (const NodesMeant& meant : request.nodes) reach(meant);
-  begin_measuring(session, request);
+  begin_benchmark(session, request);
 }
 
-void HealthDesk::begin_measuring(const std::shared_ptr<Session>& session,
-                                 const MeasureNodes& request) {
+void NodeHealthService::begin_benchmark(const std::shared_ptr<Session>& session,
+                                        const MeasureNodes& request) {
   std::vector<std::string> ids;
   const auto begin_one = [&](const NodeId& node, MeasureNode what, Milliseconds limit) {
     Look look{session, node, std::move(what), static_cast<std::int64_t>(ids.size()), limit};
@@ -157,14 +159,14 @@ void HealthDesk::begin_measuring(const std::shared_ptr<Session>& session,
 }
 
 // The job that holds a node says how it is reached.
-void HealthDesk::reach(const NodesMeant& meant) {
+void NodeHealthService::reach(const NodesMeant& meant) {
   for (const NodeAddress& address : meant.target.nodes) {
     const bool is_there = pool_.up(address.id) != nullptr || is_held(address.id);
     if (!is_there) await_(meant.target, address);
   }
 }
 
-std::string HealthDesk::begin(Look look, Milliseconds timeout) {
+std::string NodeHealthService::begin(Look look, Milliseconds timeout) {
   const std::string id = "h" + std::to_string(next_id_++);
   std::visit([&](auto& request) { request.id = id; }, look.request);
   look.deadline = timers_.after(timeout, [this, id, timeout] { late(id, timeout); });
@@ -172,23 +174,23 @@ std::string HealthDesk::begin(Look look, Milliseconds timeout) {
   return id;
 }
 
-bool HealthDesk::is_held(const NodeId& node) const {
+bool NodeHealthService::is_held(const NodeId& node) const {
   return !holder_of(node).empty();
 }
 
-std::string HealthDesk::holder_of(const NodeId& node) const {
+std::string NodeHealthService::holder_of(const NodeId& node) const {
   const Node* known = find_node(state_, node);
   return known != nullptr && known->owner ? known->owner->value : "";
 }
 
-void HealthDesk::ask_all(const std::vector<std::string>& ids) {
+void NodeHealthService::ask_all(const std::vector<std::string>& ids) {
   for (const std::string& id : ids) {
     const auto found = looks_.find(id);  // an answer can end its client's other looks
     if (found != looks_.end() && !found->second.is_asked) ask(found);
   }
 }
 
-void HealthDesk::ask(Looks::iterator at) {
+void NodeHealthService::ask(Looks::iterator at) {
   Look& look = at->second;
   const std::string holder = holder_of(look.node);
   if (is_measurement(look.request) && !holder.empty()) {
@@ -211,7 +213,7 @@ void HealthDesk::ask(Looks::iterator at) {
 }
 
 template <class Fits>
-std::vector<std::string> HealthDesk::ids_of(Fits fits) const {
+std::vector<std::string> NodeHealthService::ids_of(Fits fits) const {
   std::vector<std::string> ids;
   for (const auto& [id, look] : looks_) {
     if (fits(look)) ids.push_back(id);
@@ -219,33 +221,35 @@ std::vector<std::string> HealthDesk::ids_of(Fits fits) const {
   return ids;
 }
 
-void HealthDesk::ask_more(const std::shared_ptr<Session>& client) {
+void NodeHealthService::ask_more(const std::shared_ptr<Session>& client) {
   ask_all(ids_of([&](const Look& look) { return look.client.lock() == client; }));
 }
 
-void HealthDesk::node_up(const NodeId& node, const Welcome&) {
+void NodeHealthService::node_up(const NodeId& node, const Welcome&) {
   ask_all(ids_of([&](const Look& look) { return look.node == node; }));
 }
 
-void HealthDesk::node_down(const NodeId& node, const LinkFailure& failure,
-                           std::optional<Interval>) {
+void NodeHealthService::node_down(const NodeId& node, const LinkFailure& failure,
+                                  std::optional<Interval>) {
   node_failed(node, failure);
 }
 
-void HealthDesk::node_failed(const NodeId& node, const LinkFailure& failure) {
+void NodeHealthService::node_failed(const NodeId& node, const LinkFailure& failure) {
   for (const std::string& id : ids_of([&](const Look& look) { return look.node == node; })) {
     const auto found = looks_.find(id);
     if (found != looks_.end()) answer(found, failure.message);
   }
 }
 
-bool HealthDesk::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
+bool NodeHealthService::take(const NodeId& node, const FromAgent& message,
+                             std::string_view payload) {
   if (const auto* some = std::get_if<ExecOutput>(&message)) return output(node, *some, payload);
   const auto* end = std::get_if<ExecEnded>(&message);
   return end != nullptr && ended(node, *end);
 }
 
-bool HealthDesk::output(const NodeId& from, const ExecOutput& output, std::string_view payload) {
+bool NodeHealthService::output(const NodeId& from, const ExecOutput& output,
+                               std::string_view payload) {
   const auto found = looks_.find(output.id);
   if (found == looks_.end() || found->second.node != from) return false;
   Look& look = found->second;
@@ -264,7 +268,7 @@ bool HealthDesk::output(const NodeId& from, const ExecOutput& output, std::strin
   return true;
 }
 
-bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
+bool NodeHealthService::ended(const NodeId& from, const ExecEnded& ended) {
   const auto found = looks_.find(ended.id);
   if (found == looks_.end() || found->second.node != from) return false;
   Look& look = found->second;
@@ -290,7 +294,7 @@ bool HealthDesk::ended(const NodeId& from, const ExecEnded& ended) {
   return true;
 }
 
-void HealthDesk::late(const std::string& id, Milliseconds timeout) {
+void NodeHealthService::late(const std::string& id, Milliseconds timeout) {
   const auto found = looks_.find(id);
   if (found == looks_.end()) return;
   if (found->second.is_asked) pool_.send(found->second.node, ExecStop{id});
@@ -298,7 +302,7 @@ void HealthDesk::late(const std::string& id, Milliseconds timeout) {
          "no answer within " + seconds_text(timeout) + ": " + what_it_waits_for(found->second));
 }
 
-std::string HealthDesk::what_it_waits_for(const Look& look) const {
+std::string NodeHealthService::what_it_waits_for(const Look& look) const {
   if (look.is_asked) {
     return is_measurement(look.request) ? what_runs(look.request) + " has not ended"
                                         : "its checks have not ended";
@@ -310,7 +314,7 @@ std::string HealthDesk::what_it_waits_for(const Look& look) const {
                          : "the latest attempt to reach it failed: " + down->failure.message;
 }
 
-void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_void) {
+void NodeHealthService::answer(Looks::iterator at, const std::string& error, bool is_void) {
   Look look = std::move(at->second);
   looks_.erase(at);
   let_go(look.node);
@@ -318,17 +322,17 @@ void HealthDesk::answer(Looks::iterator at, const std::string& error, bool is_vo
   if (!session) return;
   const bool is_started = !is_measurement(look.request) || (look.is_asked && !look.is_refused);
   const bool is_no_evidence = !is_started && is_probe(look.request);
-  const bool is_told = error.empty() || is_probe(look.request);
+  const bool is_reported = error.empty() || is_probe(look.request);
   const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
   clients_.answer(session,
                   {look.node, error, drained_for(look.node), look.place, is_reached,
                    is_void || is_no_evidence, is_started},
-                  is_told ? std::move(look.said) : std::string());
+                  is_reported ? std::move(look.said) : std::string());
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
   if (std::ranges::none_of(looks_, same_client)) clients_.finish(session);
 }
 
-std::string HealthDesk::drained_for(const NodeId& id) const {
+std::string NodeHealthService::drained_for(const NodeId& id) const {
   const Node* node = find_node(state_, id);
   if (node == nullptr) return {};
   if (node->fault_drain) return node->fault_drain->reason;
@@ -336,12 +340,12 @@ std::string HealthDesk::drained_for(const NodeId& id) const {
   return node->drain_reason.empty() ? "drained by hand" : "drained: " + node->drain_reason;
 }
 
-void HealthDesk::let_go(const NodeId& node) {
+void NodeHealthService::let_go(const NodeId& node) {
   const auto is_of_it = [&](const auto& item) { return item.second.node == node; };
   if (std::ranges::none_of(looks_, is_of_it)) pool_.await_no_more(node);
 }
 
-void HealthDesk::client_gone(const std::shared_ptr<Session>& session) {
+void NodeHealthService::client_gone(const std::shared_ptr<Session>& session) {
   clients_.gone(session);
   Looks gone;
   for (auto at = looks_.begin(); at != looks_.end();) {

@@ -18,12 +18,12 @@
 
 namespace muster {
 
-class HealthDesk final : public NodeListener {
+class NodeHealthService final : public NodeListener {
  public:
   // Has a node connected that no job holds.
   using Await = std::function<void(const ComputeTarget&, const NodeAddress&)>;
 
-  HealthDesk(Timers& timers, const State& state, AgentPool& pool, Await await);
+  NodeHealthService(Timers& timers, const State& state, AgentPool& pool, Await await);
 
   void look(const std::shared_ptr<Session>& session, const LookAtNodes& request);
   void measure(const std::shared_ptr<Session>& session, const MeasureNodes& request);
@@ -53,7 +53,7 @@ class HealthDesk final : public NodeListener {
   };
   using Looks = std::map<std::string, Look>;
 
-  void begin_measuring(const std::shared_ptr<Session>& session, const MeasureNodes& request);
+  void begin_benchmark(const std::shared_ptr<Session>& session, const MeasureNodes& request);
   void reach(const NodesMeant& meant);
   std::string begin(Look look, Milliseconds timeout);  // its id
   // Those whose nodes are there. Answers what a node refuses.

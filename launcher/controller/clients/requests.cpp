@@ -30,11 +30,11 @@ std::string link_state_text(const Node& node) {
 }
 
 // What muster itself holds against the node, and what the node says of itself.
-void tell_memory(NodeLine& line, const State& state, const Node& node, Time now) {
+void report_memory(NodeLine& line, const State& state, const Node& node, Time now) {
   Moment moment(now);
   line.spare = is_spare(state, node);
   line.evidence = node.evidence;
-  line.suspicion = suspicion_of(node.evidence, now);
+  line.suspicion = failure_score_of(node.evidence, now);
   line.faults = node.faults;
   if (node.fault_drain) {
     line.unfit = node.fault_drain->fault;
@@ -49,14 +49,14 @@ void tell_memory(NodeLine& line, const State& state, const Node& node, Time now)
     line.remedy_since = node.remedy->since;
   }
   if (is_leaving(node, moment)) line.leaves = notice_text(node.id, *node.notice, now);
-  if (!is_set_aside(node, moment)) return;
+  if (!is_cordoned(node, moment)) return;
   line.set_aside = node.set_aside->reason;
   line.set_aside_since = node.set_aside->since;
   line.set_aside_until = node.set_aside->until;
 }
 
-void tell_silence(NodeLine& line, const State& state, const Node& node,
-                  const AgentConnection& connection, Time now) {
+void report_silence(NodeLine& line, const State& state, const Node& node,
+                    const AgentConnection& connection, Time now) {
   const auto silent = connection.silent_for();
   const auto silence = silent ? link_silence(state, node, *silent, now) : std::nullopt;
   if (!silence) return;
@@ -177,8 +177,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
 // Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
 // next job for them. Not before that is journaled: what agents have forgotten does not come back.
 // Whom this does not reach is answered so when it tells of the faults (agents/inbox.cpp).
-void Requests::tell_mended(const Node& node, const std::string& check) {
-  FaultsMended mended;
+void Requests::report_fixed(const Node& node, const std::string& check) {
+  FaultsFixed mended;
   for (const NodeFault& fault : node.faults) {
     if (check.empty() || fault.check == check) mended.ids.push_back(fault.id);
   }
@@ -187,10 +187,10 @@ void Requests::tell_mended(const Node& node, const std::string& check) {
 }
 
 // To the agents of the nodes that it is about.
-void Requests::tell_rearmed(const std::string& breaker) {
+void Requests::report_rearmed(const std::string& breaker) {
   const std::string check(check_of_breaker(breaker));
   for (const auto& [id, node] : desk_.state.nodes) {
-    if (is_breaker_of(breaker, targets_of(desk_.state, id))) tell_mended(node, check);
+    if (is_breaker_of(breaker, targets_of(desk_.state, id))) report_fixed(node, check);
   }
 }
 
@@ -198,7 +198,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
   std::function<void()> done;
   if (!request.drained) {
     done = [this, id = request.node] {
-      if (const Node* node = find_node(desk_.state, id)) tell_mended(*node, "");
+      if (const Node* node = find_node(desk_.state, id)) report_fixed(*node, "");
     };
   }
   desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
@@ -213,7 +213,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker&
   }
   for (const std::string& name : names) {
     std::function<void()> done;
-    if (desk_.state.breakers.at(name).is_check) done = [this, name] { tell_rearmed(name); };
+    if (desk_.state.breakers.at(name).is_check) done = [this, name] { report_rearmed(name); };
     Answer answer = [done](Status outcome) {
       if (outcome && done) done();
     };
@@ -262,9 +262,9 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     if (node.owner) line.owner = node.owner->value;
     line.drained = node.drained;
     line.drain_reason = node.drain_reason;
-    tell_memory(line, desk_.state, node, now);
+    report_memory(line, desk_.state, node, now);
     if (const AgentConnection* connection = desk_.pool.find(id)) {
-      tell_silence(line, desk_.state, node, *connection, now);
+      report_silence(line, desk_.state, node, *connection, now);
       for (const auto& [phase, us] : connection->reached().profile) {
         line.profile[phase] = Milliseconds{us / 1000};
       }

@@ -24,13 +24,13 @@ class Requests {
   using Answer = std::function<void(Status)>;
 
   // The parts of the controller that requests read or change.
-  struct Desk {
+  struct RequestContext {
     const State& state;
     Journal& journal;
     JobRows& rows;
     AgentPool& pool;
     Relay& relay;
-    HealthDesk& health;
+    NodeHealthService& health;
     Watchers& watchers;
     std::string build_id;
     std::function<void(Observation, Answer)> observe;
@@ -38,13 +38,13 @@ class Requests {
     std::function<Time()> wall_now;
   };
 
-  explicit Requests(Desk desk) : desk_(std::move(desk)) {}
+  explicit Requests(RequestContext desk) : desk_(std::move(desk)) {}
   void handle(const std::shared_ptr<Session>& session, ToController request,
               std::string_view payload);
 
  private:
-  void tell_mended(const Node& node, const std::string& check);  // empty: all
-  void tell_rearmed(const std::string& breaker);
+  void report_fixed(const Node& node, const std::string& check);  // empty: all
+  void report_rearmed(const std::string& breaker);
   void take(const std::shared_ptr<Session>& session, const Submit& request);
   void take(const std::shared_ptr<Session>& session, const Cancel& request);
   void take(const std::shared_ptr<Session>& session, const Resume& request);
@@ -69,7 +69,7 @@ class Requests {
   Answer answering(const std::shared_ptr<Session>& session, const JobId& job,
                    std::function<void()> done = {});
 
-  Desk desk_;
+  RequestContext desk_;
   std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
 };
 

@@ -79,7 +79,7 @@ class RequestServer {
 
 // Answers for clients that read slower than nodes answer: each is kept until the client has read
 // what it was sent, and beyond a bound it is replaced by the sentence that says so. Owned by the
-// HealthDesk, on its thread.
+// NodeHealthService, on its thread.
 
 class SlowClients {
  public:

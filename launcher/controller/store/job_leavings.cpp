@@ -33,7 +33,7 @@ std::vector<NodeId> nodes_given(const Record& record) {
   }
   if (const auto* replaced = record_as<NodeReplaced>(record)) return {replaced->new_node};
   if (const auto* added = record_as<SpareAdded>(record)) return {added->node};
-  if (const auto* taken = record_as<NodeTaken>(record)) return {taken->node};
+  if (const auto* taken = record_as<NodeAdded>(record)) return {taken->node};
   return {};
 }
 

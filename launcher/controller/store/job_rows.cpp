@@ -53,7 +53,7 @@ struct Fold {
   void operator()(const AttemptEnded& ended) const {
     if (ended.newest_checkpoint) row.checkpoint_step = ended.newest_checkpoint->step;
   }
-  void operator()(const JobWaits& waits) const { row.reason = waits.reason; }
+  void operator()(const JobPending& waits) const { row.reason = waits.reason; }
   void operator()(const AnswersAwaited& awaited) const { row.reason = awaited.sentence; }
   void operator()(const RetryScheduled& retry) const { row.reason = retry.rule; }
   void operator()(const ResumeRequested&) const {
@@ -130,7 +130,9 @@ const JobRow* JobRows::find(const JobId& job) const {
   return found == rows_.end() || found->second.ended_at ? nullptr : &found->second;
 }
 
-void JobRows::restore(const JobRow& row) { rows_[JobId{row.name}] = row; }
+void JobRows::restore(const JobRow& row) {
+  rows_[JobId{row.name}] = row;
+}
 
 void JobRows::clear() {
   rows_.clear();

@@ -192,7 +192,7 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   void attach(std::shared_ptr<SshSession> session);
   void attached(AttachResult result);
   void fail(LinkFailureKind kind, const std::string& message);
-  std::string told_contact();
+  std::string reported_contact();
   void finish(SshConnectResult result);
 
   template <class Call>
@@ -351,7 +351,7 @@ void SshConnect::attached(AttachResult result) {
   report_.phases.append(agent.profile);
   agent.profile = report_.phases.profile();
   agent.methods = std::move(methods_);
-  agent.first_contact = told_contact();
+  agent.first_contact = reported_contact();
   finish(std::move(agent));
 }
 
@@ -360,14 +360,14 @@ void SshConnect::fail(LinkFailureKind kind, const std::string& message) {
 }
 
 // Once: the next login finds the key on record.
-std::string SshConnect::told_contact() {
+std::string SshConnect::reported_contact() {
   const auto pinned = std::exchange(report_.first_contact, std::nullopt);
   return pinned ? first_contact_text(node_, *pinned) : "";
 }
 
 void SshConnect::finish(SshConnectResult result) {
   if (auto* failure = std::get_if<LinkFailure>(&result)) {
-    const std::string contact = told_contact();
+    const std::string contact = reported_contact();
     if (!contact.empty()) failure->message += " (" + contact + ")";
   }
   const auto done = std::exchange(done_, nullptr);

@@ -49,7 +49,7 @@ class MeshCommunicator final : public Communicator {
       : seat_(seat), peer_timeout_(options.peer_timeout), peers_(std::move(peers)) {}
 
   ~MeshCommunicator() override {
-    if (!lost_) tell_others(Farewell{});
+    if (!lost_) report_others(Farewell{});
   }
   MeshCommunicator(const MeshCommunicator&) = delete;
   MeshCommunicator& operator=(const MeshCommunicator&) = delete;
@@ -97,7 +97,7 @@ class MeshCommunicator final : public Communicator {
   }
 
   void abort(int exit_code) override {
-    tell_others(RunAborted{exit_code});
+    report_others(RunAborted{exit_code});
     std::_Exit(exit_code);
   }
 
@@ -172,7 +172,7 @@ class MeshCommunicator final : public Communicator {
       lose(r, peers_[r]->has_left ? left_early : end.why);
     } catch (const RanksDiverged& error) {
       lost_.emplace(r, error.what());
-      tell_others(RankLost{r, error.what()});
+      report_others(RankLost{r, error.what()});
       throw;
     }
   }
@@ -274,7 +274,7 @@ class MeshCommunicator final : public Communicator {
 
   [[noreturn]] void lose(std::uint64_t rank, const std::string& why) {
     lost_.emplace(rank, why);
-    tell_others(RankLost{rank, why});
+    report_others(RankLost{rank, why});
     throw *lost_;
   }
 
@@ -282,7 +282,7 @@ class MeshCommunicator final : public Communicator {
     if (lost_) throw *lost_;
   }
 
-  void tell_others(const WireMessage& message) {
+  void report_others(const WireMessage& message) {
     for (const auto& peer : peers_) {
       if (peer && !peer->has_left) peer->news.send(message, Deadline(last_word_limit));
     }
@@ -304,7 +304,7 @@ std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                                      const MeetingPlace& place,
                                                      const MeshOptions& options) {
   const Patience patience(place.limit, place.is_over);
-  const Met met = meet(seat, place, patience);
+  const PeerSet met = meet(seat, place, patience);
   return std::make_unique<MeshCommunicator>(seat, options,
                                             connect_peers(seat, met, options, patience));
 }

@@ -20,7 +20,7 @@ std::string rank_name(std::uint64_t rank) {
 
 class Connecting {
  public:
-  Connecting(const MeshSeat& seat, const Met& met, const MeshOptions& options,
+  Connecting(const MeshSeat& seat, const PeerSet& met, const MeshOptions& options,
              const Patience& patience)
       : seat_(seat),
         met_(met),
@@ -37,7 +37,7 @@ class Connecting {
 
  private:
   void knock(std::uint64_t rank) {
-    const RankDoor& door = met_.table.doors[rank];
+    const RankListener& door = met_.table.doors[rank];
     if (options_.shares_memory && door.boot_id == met_.own.door.boot_id) {
       if (auto news = reach_on_node(door.unix_name)) return offer_memory(rank, std::move(*news));
     }
@@ -54,7 +54,7 @@ class Connecting {
   }
 
   MessageStream connect_tcp(std::uint64_t rank, LinkUse use) {
-    const RankDoor& door = met_.table.doors[rank];
+    const RankListener& door = met_.table.doors[rank];
     const std::string& address = door.address.empty() ? met_.rank_0_address : door.address;
     const std::string place = std::to_string(door.port);
     std::string why;
@@ -170,7 +170,7 @@ class Connecting {
   };
 
   const MeshSeat& seat_;
-  const Met& met_;
+  const PeerSet& met_;
   const MeshOptions& options_;
   const Patience& patience_;
   std::vector<std::unique_ptr<MeshPeer>> peers_;
@@ -181,7 +181,7 @@ class Connecting {
 
 }  // namespace
 
-std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const Met& met,
+std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const PeerSet& met,
                                                      const MeshOptions& options,
                                                      const Patience& patience) {
   try {

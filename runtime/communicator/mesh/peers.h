@@ -31,7 +31,7 @@ struct MeshPeer {
 };
 
 // By rank; nothing at this rank's own place. Throws MeetingFailed.
-std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const Met& met,
+std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const PeerSet& met,
                                                      const MeshOptions& options,
                                                      const Patience& patience);
 

@@ -97,13 +97,13 @@ class Host {
         port_(std::to_string(port_of(listener_))),
         strangers_(place.secret, seat.size) {
     met_.secret = place.secret;
-    met_.own = open_door(family_of(listener_));
+    met_.own = open_listener(family_of(listener_));
     met_.table.session = random_number();
     met_.table.doors.resize(seat.size);
     met_.table.doors[0] = met_.own.door;
   }
 
-  Met gather() {
+  PeerSet gather() {
     while (seated_.size() + 1 < seat_.size) {
       patience_.check();  // also while one who is refused comes again and again
       if (!wait()) give_up("not all ranks came in time: no word from " + missing());
@@ -179,7 +179,7 @@ class Host {
       stream.send(RankRefusal{why, for_good}, Deadline(answer_limit));
       return;
     }
-    RankDoor& door = met_.table.doors[hello.seat.rank];
+    RankListener& door = met_.table.doors[hello.seat.rank];
     door = hello.door;
     door.address = peer_address(stream.socket());
     if (is_loopback(door.address)) door.address.clear();
@@ -205,7 +205,7 @@ class Host {
   const Patience& patience_;
   Descriptor listener_;
   std::string port_;
-  Met met_;
+  PeerSet met_;
   Strangers strangers_;
   std::vector<MessageStream> callers_;  // of the attempt, and have not said who they are
   std::map<std::uint64_t, MessageStream> seated_;
@@ -240,11 +240,11 @@ MessageStream reach_rank_0(const MeetingPlace& place, const Patience& patience) 
   }
 }
 
-Met attend(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
+PeerSet attend(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
   MessageStream stream = reach_rank_0(place, patience);
-  Met met;
+  PeerSet met;
   met.secret = place.secret;
-  met.own = open_door(family_of(stream.socket()));
+  met.own = open_listener(family_of(stream.socket()));
   met.rank_0_address = peer_address(stream.socket());
   stream.send(RankHello{seat, met.own.door}, patience.deadline());
   // Rank 0 says when time is over; it knows who is missing.
@@ -278,8 +278,8 @@ std::vector<std::uint16_t> meeting_ports(const MeetingPlace& place) {
   return ports;
 }
 
-OwnDoor open_door(int family) {
-  OwnDoor own;
+OwnListener open_listener(int family) {
+  OwnListener own;
   own.tcp = listen_tcp(family);
   own.door.port = port_of(own.tcp);
   own.door.boot_id = boot_id();
@@ -288,7 +288,7 @@ OwnDoor open_door(int family) {
   return own;
 }
 
-Met meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
+PeerSet meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience) {
   try {
     if (seat.rank != 0) return attend(seat, place, patience);
     return Host(seat, place, patience).gather();

@@ -41,19 +41,19 @@ struct MeetingFailed : StartError {
 };
 
 // A rank's own door, open from before it is announced.
-struct OwnDoor {
+struct OwnListener {
   Descriptor tcp;
   Descriptor unix_socket;
-  RankDoor door;  // without an address
+  RankListener door;  // without an address
 };
-OwnDoor open_door(int family);
+OwnListener open_listener(int family);
 
-struct Met {
+struct PeerSet {
   std::string secret;
-  OwnDoor own;
+  OwnListener own;
   MeshTable table;
   std::string rank_0_address;  // as this rank reached it; empty on rank 0
 };
-Met meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience);
+PeerSet meet(const MeshSeat& seat, const MeetingPlace& place, const Patience& patience);
 
 }  // namespace muster

@@ -18,7 +18,7 @@ void fields(Visit& visit, MeshSeat& seat) {
       visit(seat.name);
 }
 template <class Visit>
-void fields(Visit& visit, RankDoor& door) {
+void fields(Visit& visit, RankListener& door) {
   visit(door.address), visit(door.port), visit(door.boot_id), visit(door.unix_name);
 }
 template <class Visit>
@@ -63,9 +63,9 @@ class Writer {
     (*this)(static_cast<std::uint32_t>(text.size()));
     bytes += text;
   }
-  void operator()(std::vector<RankDoor>& doors) {
+  void operator()(std::vector<RankListener>& doors) {
     (*this)(static_cast<std::uint32_t>(doors.size()));
-    for (RankDoor& door : doors) fields(*this, door);
+    for (RankListener& door : doors) fields(*this, door);
   }
   std::string bytes;
 };
@@ -96,7 +96,7 @@ class Reader {
     (*this)(length);
     text = take(length);
   }
-  void operator()(std::vector<RankDoor>& doors) {
+  void operator()(std::vector<RankListener>& doors) {
     std::uint32_t count = 0;
     (*this)(count);
     for (std::uint32_t i = 0; i < count && good_; ++i) fields(*this, doors.emplace_back());

@@ -36,18 +36,18 @@ struct MeshSeat {
 };
 
 // Where the other ranks reach a rank.
-struct RankDoor {
+struct RankListener {
   std::string address;  // numeric; empty: where rank 0 was reached
   std::uint16_t port = 0;
   std::string boot_id;    // of the machine's kernel
   std::string unix_name;  // in the abstract namespace, for ranks of the same node
-  friend bool operator==(const RankDoor&, const RankDoor&) = default;
+  friend bool operator==(const RankListener&, const RankListener&) = default;
 };
 
 // A rank to rank 0, which answers with a RankRefusal or, once all are there, with the Table.
 struct RankHello {
   MeshSeat seat;
-  RankDoor door;
+  RankListener door;
   friend bool operator==(const RankHello&, const RankHello&) = default;
 };
 struct RankRefusal {
@@ -56,8 +56,8 @@ struct RankRefusal {
   friend bool operator==(const RankRefusal&, const RankRefusal&) = default;
 };
 struct MeshTable {
-  std::uint64_t session = 0;    // random, so that two meetings of one attempt do not mix
-  std::vector<RankDoor> doors;  // by rank
+  std::uint64_t session = 0;        // random, so that two meetings of one attempt do not mix
+  std::vector<RankListener> doors;  // by rank
   friend bool operator==(const MeshTable&, const MeshTable&) = default;
 };
 

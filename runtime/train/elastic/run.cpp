@@ -302,7 +302,7 @@ class ElasticRun {
       if (outcome.doubt) return end_in_doubt_of(*outcome.doubt, epoch, ranks);
       news_.has_trained = true;
       heartbeat_.beat(state_.step);
-      if (is_first) tell_pause();
+      if (is_first) report_pause();
       last_step_ = Clock::now();
       const Heard heard = hear(epoch, outcome);
       const LossWindow::Look look = guard.step_done(outcome, state_);
@@ -391,7 +391,7 @@ class ElasticRun {
   }
 
   // How long no step was finished around a change.
-  void tell_pause() {
+  void report_pause() {
     if (!last_step_) return;
     const std::chrono::duration<double, std::milli> pause = Clock::now() - *last_step_;
     say(printed("step %llu after a pause of %.0f ms", static_cast<unsigned long long>(state_.step),

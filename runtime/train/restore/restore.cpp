@@ -119,7 +119,7 @@ Checked<std::string> look_at(const std::string& path) {
 }
 
 // A launcher names the one it found; what is newer beside it is told here.
-void tell_passed_over(const std::string& path, std::vector<std::string>& remarks) {
+void report_passed_over(const std::string& path, std::vector<std::string>& remarks) {
   const auto chosen = parse_checkpoint_directory_name(fs::path(path).filename().string());
   const ResumeOffer beside = find_offer(root_of(path));
   std::ranges::move(passed_over({&beside, 1}, *chosen), std::back_inserter(remarks));
@@ -228,7 +228,7 @@ std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                             ? std::optional(find_this(*this_one, ranks))
                             : find_newest(std::get<ResumeNewest>(wish), ranks, remarks);
     if (!source) return std::nullopt;
-    if (this_one != nullptr && ranks.rank() == 0) tell_passed_over(source->path, remarks);
+    if (this_one != nullptr && ranks.rank() == 0) report_passed_over(source->path, remarks);
     Restored from = announce(*source, ranks);
     const std::string conflict = resume_conflict(target, from.manifest, remarks);
     if (!conflict.empty()) throw StartError("cannot resume from " + from.path + ": " + conflict);

@@ -178,7 +178,7 @@ void Checkpoints::tell(const SaveOutcome& outcome) {
     certificates_.waiting.committed(outcome.directory, outcome.step);
     const auto bytes = static_cast<double>(space_.numel * flat_planes * sizeof(float));
     say_(tale_of(outcome, bytes / 1e9));
-    tell_engine();
+    report_engine();
   }
   if (!outcome.committed && outcome.trouble.find(taken_over_words) != std::string::npos) {
     taken_over_ = outcome.trouble;
@@ -188,7 +188,7 @@ void Checkpoints::tell(const SaveOutcome& outcome) {
   }
 }
 
-void Checkpoints::tell_engine() {
+void Checkpoints::report_engine() {
   if (context_.writes.reason == engine_told_) return;
   engine_told_ = context_.writes.reason;
   say_(std::string("checkpoints of rank 0 are written by ") +

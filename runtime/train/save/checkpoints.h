@@ -125,7 +125,7 @@ class Checkpoints {
   void begin_save(const TrainingState& state);
   void save_at_once(const TrainingState& state);
   void tell(const SaveOutcome& outcome);
-  void tell_engine();
+  void report_engine();
   void tend_certificates();
   void spare_candidate();
 

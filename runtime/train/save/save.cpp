@@ -150,7 +150,7 @@ Checked<NoValue> add_parts(const std::vector<std::string>& parts, Manifest& mani
     if (r == 0) manifest.replica.hash = hash;
     manifest.replica.agree = manifest.replica.agree && manifest.replica.hash == hash;
     if (hash != 0) ++manifest.replica.voters;  // 0: it holds its own elements only
-    for (const PlaneVitals& vitals : record.value().vitals) {
+    for (const TensorStats& vitals : record.value().vitals) {
       manifest.state_hash += vitals.hash;
       if (vitals.nonfinite == 0) continue;
       return CheckpointFault{"rank " + std::to_string(r) + ": " + std::to_string(vitals.nonfinite) +

@@ -39,7 +39,8 @@ std::vector<std::string> told(const HostHealth& look) {
   return lines;
 }
 
-std::vector<std::string> told_of(const HealthSourcesOptions& where, const HealthProfile& profile) {
+std::vector<std::string> reported_of(const HealthSourcesOptions& where,
+                                     const HealthProfile& profile) {
   HealthSources sources(where);
   NodeLook look(sources, options_of(profile), {});
   look.look();
@@ -192,9 +193,9 @@ TEST_CASE("a record of a node says the same as the node") {
   const auto written = record_sources(sources, profile, copy.path());
   CAPTURE(written ? "" : written.error().message);
   REQUIRE(written);
-  const auto first = told_of(recorded.options(), profile);
+  const auto first = reported_of(recorded.options(), profile);
   CHECK(first.size() > 100);
-  CHECK(told_of({copy.path(), {health_helper()}, {}}, profile) == first);
+  CHECK(reported_of({copy.path(), {health_helper()}, {}}, profile) == first);
 }
 
 TEST_CASE("a host whose log may not be read is recorded as such") {
@@ -342,7 +343,7 @@ TEST_CASE("a profile learned from a node finds nothing wrong with it") {
   HealthSources sources(recorded.options());
   const HealthProfile profile = learn_profile(sources.read(learning_request()), "x").profile;
   CHECK(profile.gpu.count == 8);
-  for (const std::string& line : told_of(recorded.options(), profile)) {
+  for (const std::string& line : reported_of(recorded.options(), profile)) {
     CAPTURE(line);
     CHECK(line.find(R"("status":"pass")") != line.npos);
   }

@@ -133,6 +133,6 @@ TEST_CASE("who wants only errors sees neither progress nor sentences") {
   display.draw(after_ms(1000));
   notice("a note", common);
   CHECK(pty.said().empty());
-  complain("an error", common);
+  print_error("an error", common);
   CHECK_THAT(pty.said(), ContainsSubstring("an error"));
 }

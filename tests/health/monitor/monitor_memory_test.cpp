@@ -32,7 +32,7 @@ std::vector<HealthFinding> failures(const std::vector<HealthFinding>& findings) 
 
 std::vector<std::string> drains_of(const NodeVerdict& verdict) {
   std::vector<std::string> all;
-  for (const StandingFault& one : verdict.drains)
+  for (const ActiveFault& one : verdict.drains)
     all.push_back(one.finding.check + " " + one.finding.device + " " + text_of(one.severity));
   return all;
 }

@@ -36,16 +36,16 @@ struct Watched {
         count);
   }
   std::string symbol_verdict() {
-    for (const StandingFault& fault : agent.verdict().would_drain) {
+    for (const ActiveFault& fault : agent.verdict().would_drain) {
       if (fault.finding.check == "ib.symbol") return fault.finding.device;
     }
     return {};
   }
 };
 
-std::vector<std::string> shown(const std::vector<StandingFault>& faults) {
+std::vector<std::string> shown(const std::vector<ActiveFault>& faults) {
   std::vector<std::string> all;
-  for (const StandingFault& one : faults)
+  for (const ActiveFault& one : faults)
     all.push_back(one.finding.check + " " + one.finding.device + " " + text_of(one.severity));
   return all;
 }

@@ -296,10 +296,10 @@ TEST_CASE("a device that is never seen again stays drained") {
 TEST_CASE("a fault that gets worse keeps its name and age; a milder sample changes nothing") {
   WatchedNode node;
   node.run(a_failure("ib.state", "p", {Remedy::drain, {}, false}), 3);
-  const StandingFault before = node.verdict().drains.front();
+  const ActiveFault before = node.verdict().drains.front();
   node.run(a_failure("ib.state", "p", {Remedy::reboot, {}, true}));
   node.run(a_failure("ib.state", "p", {Remedy::warn, {}, false}));
-  const StandingFault after = node.verdict().drains.front();
+  const ActiveFault after = node.verdict().drains.front();
   CHECK(after.severity.remedy == Remedy::reboot);
   CHECK(after.severity.stops_job);
   CHECK(after.id == before.id);
@@ -369,7 +369,7 @@ TEST_CASE("what the log told of no device passes when all devices do") {
 }
 
 TEST_CASE("a fault says until when it stands") {
-  StandingFault fault;
+  ActiveFault fault;
   fault.finding = a_failure("event.a");
   fault.persistence = Persistence::event;
   const auto until = [&](Remedy remedy) {

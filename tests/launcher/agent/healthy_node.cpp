@@ -76,7 +76,7 @@ void HealthyNode::log_xid(int gpu, int xid) {
                                    "): " + std::to_string(xid) + ", pid=1, name=python");
 }
 
-void HealthyNode::tell_xid(int gpu, int xid) {
+void HealthyNode::report_xid(int gpu, int xid) {
   append(driver_file(), "event 0 " + std::to_string(gpu) + " 0x8 " + std::to_string(xid));
 }
 

@@ -24,7 +24,7 @@ class HealthyNode {
 
   // Nobody reads half of a change.
   void log_xid(int gpu, int xid);
-  void tell_xid(int gpu, int xid);  // as an event of the driver, without a line in the log
+  void report_xid(int gpu, int xid);  // as an event of the driver, without a line in the log
   void take_link_down(int port);
   void count_symbol_errors(int port, int errors);
   // From its next call on: "gpu3.remap.pending 1".

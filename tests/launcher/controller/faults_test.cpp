@@ -45,8 +45,8 @@ struct ClientDesk {
   PairedClient client{agents.io};
   JobRows rows;
   Relay relay{agents.state, agents.pool};
-  HealthDesk health{agents.timers, agents.state, agents.pool,
-                    [](const ComputeTarget&, const NodeAddress&) {}};
+  NodeHealthService health{agents.timers, agents.state, agents.pool,
+                           [](const ComputeTarget&, const NodeAddress&) {}};
   Watchers watchers;
   std::vector<Waiting> waiting;
   Requests requests{{agents.state, *agents.store, rows, agents.pool, relay, health, watchers,
@@ -104,19 +104,21 @@ TEST_CASE("what a person calls sound is mended up to that moment, and no fault o
   const auto wire = agents.connect(address_of("n1", "a"));
   const Time now = agents.timers.wall_now();
   const Time sound = now - Seconds{5};
-  agents.know(Observation{NodeFaultsSeen{{"n1"},
-                                         {a_fault("before", sound - Milliseconds{1}),
-                                          a_fault("just", sound),
-                                          a_fault("after", sound + Milliseconds{1})},
-                                         true}});
+  agents.know(Observation{
+      NodeFaultsSeen{{"n1"},
+                     {a_fault("before", sound - Milliseconds{1}), a_fault("just", sound),
+                      a_fault("after", sound + Milliseconds{1})},
+                     true}});
   SECTION("nobody has said so") {}
-  SECTION("somebody has") { agents.state.nodes.at({"n1"}).sound_since = sound; }
+  SECTION("somebody has") {
+    agents.state.nodes.at({"n1"}).cleared_at = sound;
+  }
   // Their times are those that are known, to within what clocks are off.
   wire->say(told({a_fault("before", sound), a_fault("just", sound), a_fault("after", sound)}, now));
-  const auto mended = wire->take<FaultsMended>();
+  const auto mended = wire->take<FaultsFixed>();
   std::vector<std::string> ids;
   if (!mended.empty()) ids = mended.front().ids;
-  const bool has_said = agents.state.nodes.at({"n1"}).sound_since.has_value();
+  const bool has_said = agents.state.nodes.at({"n1"}).cleared_at.has_value();
   const std::vector<std::string> up_to_it{"id of before", "id of just"};
   CHECK(ids == (has_said ? up_to_it : std::vector<std::string>{}));
 }
@@ -128,24 +130,24 @@ TEST_CASE("an agent is told what was mended when the undrain is in the journal, 
   agents.know(Observation{NodeFaultsSeen{{"n1"}, {a_fault("gpu.xid", from_ms(1))}, true}});
   ClientDesk desk(agents);
   desk.ask(SetDrain{{"n1"}, false, "", {}});
-  CHECK(wire->take<FaultsMended>().empty());
+  CHECK(wire->take<FaultsFixed>().empty());
   SECTION("the store is full: the agent keeps them, and so does State") {
     desk.write(Error{"no space left on device"});
-    CHECK(wire->take<FaultsMended>().empty());
-    CHECK_FALSE(agents.state.nodes.at({"n1"}).sound_since);
+    CHECK(wire->take<FaultsFixed>().empty());
+    CHECK_FALSE(agents.state.nodes.at({"n1"}).cleared_at);
   }
   SECTION("it is written") {
     desk.write(Done{});
-    const auto mended = wire->take<FaultsMended>();
+    const auto mended = wire->take<FaultsFixed>();
     REQUIRE(mended.size() == 1);
     CHECK(mended.front().ids == std::vector<std::string>{"id of gpu.xid"});
   }
   SECTION("the controller died right after that: the agent tells of them again") {
     desk.waiting.clear();
     agents.know(Observation{NodeDrainSet{{"n1"}, false, "", {}}});
-    agents.state.nodes.at({"n1"}).sound_since = now;
+    agents.state.nodes.at({"n1"}).cleared_at = now;
     wire->say(told({a_fault("gpu.xid", now - Seconds{9})}, now));
-    CHECK(wire->take<FaultsMended>().size() == 1);
+    CHECK(wire->take<FaultsFixed>().size() == 1);
   }
 }
 
@@ -155,14 +157,14 @@ TEST_CASE("the agent of an undrained node is told so where no faults are known, 
   agents.know(Decision{BreakerOpened{"ib.phys", "why", true}});
   ClientDesk desk(agents);
   desk.ask(SetDrain{{"n1"}, false, "", {}});
-  CHECK(wire->take<FaultsMended>().empty());
+  CHECK(wire->take<FaultsFixed>().empty());
   desk.write(Done{});
-  const auto mended = wire->take<FaultsMended>();
+  const auto mended = wire->take<FaultsFixed>();
   REQUIRE(mended.size() == 1);
   CHECK(mended.front().ids.empty());
   desk.ask(ResetBreaker{"ib.phys"});
   desk.write(Done{});
-  CHECK(wire->take<FaultsMended>().empty());
+  CHECK(wire->take<FaultsFixed>().empty());
 }
 
 TEST_CASE("so is one when a check is armed again: what it found before counts no more") {
@@ -174,15 +176,15 @@ TEST_CASE("so is one when a check is armed again: what it found before counts no
   agents.know(Decision{BreakerOpened{"ib.phys", "why", true}});
   ClientDesk desk(agents);
   desk.ask(ResetBreaker{"ib.phys"});
-  CHECK(wire->take<FaultsMended>().empty());
+  CHECK(wire->take<FaultsFixed>().empty());
   SECTION("the store is full") {
     desk.write(Error{"no space left on device"});
-    CHECK(wire->take<FaultsMended>().empty());
+    CHECK(wire->take<FaultsFixed>().empty());
     CHECK(agents.state.breakers.at("ib.phys").open_since);
   }
   SECTION("it is written") {
     desk.write(Done{});
-    const auto mended = wire->take<FaultsMended>();
+    const auto mended = wire->take<FaultsFixed>();
     REQUIRE(mended.size() == 1);
     CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
   }
@@ -191,7 +193,7 @@ TEST_CASE("so is one when a check is armed again: what it found before counts no
     agents.know(Observation{BreakerReset{"ib.phys"}});
     agents.state.breakers.at("ib.phys").reset_at = now;
     wire->say(told({a_fault("ib.phys", now - Seconds{9}), a_fault("gpu.xid", now)}, now));
-    const auto mended = wire->take<FaultsMended>();
+    const auto mended = wire->take<FaultsFixed>();
     REQUIRE(mended.size() == 1);
     CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
   }
@@ -216,7 +218,7 @@ TEST_CASE("a check is armed again for each target that it drains no node of, and
     desk.ask(ResetBreaker{"ib.phys@farm"});
     REQUIRE(desk.waiting.size() == 1);
     desk.write(Done{});
-    CHECK(wire->take<FaultsMended>().empty());
+    CHECK(wire->take<FaultsFixed>().empty());
     CHECK_FALSE(is_open("ib.phys@farm"));
     CHECK(is_open("ib.phys@lab"));
   }
@@ -224,7 +226,7 @@ TEST_CASE("a check is armed again for each target that it drains no node of, and
     desk.ask(ResetBreaker{"ib.phys"});
     REQUIRE(desk.waiting.size() == 2);
     desk.write(Done{});
-    const auto mended = wire->take<FaultsMended>();
+    const auto mended = wire->take<FaultsFixed>();
     REQUIRE(mended.size() == 1);
     CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
     CHECK_FALSE(is_open("ib.phys@farm"));
@@ -251,7 +253,7 @@ TEST_CASE("an agent that no job's target had when a check was armed again is tol
   ClientDesk desk(agents);
   desk.ask(ResetBreaker{"ib.phys"});
   desk.write(Done{});
-  CHECK(wire->take<FaultsMended>().empty());
+  CHECK(wire->take<FaultsFixed>().empty());
   JobSubmitted job = a_job("j", "a");
   job.target.lease = Milliseconds{60000};
   const bool is_lab = GENERATE(true, false);
@@ -259,7 +261,7 @@ TEST_CASE("an agent that no job's target had when a check was armed again is tol
   agents.know(Observation{job});
   agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
   agents.perform();
-  const auto mended = wire->take<FaultsMended>();
+  const auto mended = wire->take<FaultsFixed>();
   REQUIRE(mended.size() == (is_lab ? 1U : 0U));
   if (is_lab) CHECK(mended.front().ids == std::vector<std::string>{"id of ib.phys"});
 }

@@ -96,14 +96,14 @@ TEST_CASE("a child has exited with a code or was killed by a signal") {
 }
 
 TEST_CASE("a process knows the file it was started from") {
-  CHECK(fs::equivalent(own_program(), "/proc/self/exe"));
-  CHECK(own_program().starts_with("/"));
+  CHECK(fs::equivalent(self_exe(), "/proc/self/exe"));
+  CHECK(self_exe().starts_with("/"));
 }
 
 // In the child this program runs again, from a copy that goes away meanwhile.
 TEST_CASE("a program whose file was replaced still has itself", "[.child]") {
   if (const char* copy = std::getenv("MUSTER_TEST_COPY"); copy != nullptr) fs::remove(copy);
-  CHECK(fs::equivalent(own_program(), "/proc/self/exe"));
+  CHECK(fs::equivalent(self_exe(), "/proc/self/exe"));
 }
 
 TEST_CASE("a program whose file is gone can still be started by its name") {

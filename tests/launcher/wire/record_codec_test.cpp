@@ -57,7 +57,7 @@ TEST_CASE("what a record says is in the journal under its name, and reads back f
   NodeFaultsSeen faults;
   faults.owner = JobId{"a"};
   faults.faults.emplace_back().shared_cause = true;
-  const NodeLeaves leaves{{"a"}, {1}, {"h02"}, StopReason::preempted, "is told", Milliseconds{5}};
+  const NodeLeaving leaves{{"a"}, {1}, {"h02"}, StopReason::preempted, "is told", Milliseconds{5}};
   struct Case {
     std::variant<Observation, Decision> what;
     std::vector<std::string> says;
@@ -76,7 +76,7 @@ TEST_CASE("what a record says is in the journal under its name, and reads back f
            {Decision{leaves}, {R"("node":"h02")", R"("reason":"preempted")", R"("grace":5)"}},
            {Observation{MembersTold{{"a"}, {1}, {"h02"}, 3, "disk full"}},
             {R"("error":"disk full")"}},
-           {Decision{NodeTaken{{"a"}, {1}, {"h04"}, "is free"}}, {R"("why":"is free")"}},
+           {Decision{NodeAdded{{"a"}, {1}, {"h04"}, "is free"}}, {R"("why":"is free")"}},
            {Decision{JoinBegun{{"a"}, {1}, {"h04"}, 2}}, {R"("processes":2)"}},
            {Decision{NodeReleased{{"a"}, {1}, {"h04"}, "outputs of h04"}},
             {R"("left_behind":"outputs of h04")"}},

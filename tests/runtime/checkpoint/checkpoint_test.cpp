@@ -138,9 +138,9 @@ TEST_CASE("the vitals of a large shard are those of its values at their places i
       write_shard(folder.path(), {"id", 1, 1, 1}, {"h", 0, 1}, range, {values, values, values});
   REQUIRE(record.ok());
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    const PlaneVitals& vitals = record.value().vitals[plane];
+    const TensorStats& vitals = record.value().vitals[plane];
     CHECK(vitals.hash == plane_hash(plane, range.lo, values));
-    CHECK(vitals.absmax == plane_vitals(plane, range.lo, values).absmax);
+    CHECK(vitals.absmax == tensor_stats(plane, range.lo, values).absmax);
   }
 }
 

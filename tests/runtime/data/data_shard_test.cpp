@@ -240,7 +240,7 @@ TEST_CASE("the shares of the ranks are all chunks, each once") {
 namespace {
 
 // What this program is told of the file system of a path: its type, or nothing.
-std::function<std::optional<std::uint32_t>(const std::string& path)> told_file_system;
+std::function<std::optional<std::uint32_t>(const std::string& path)> reported_file_system;
 
 bool are_of_one_storage(const TokenDataset& dataset) {
   CHECK(name_of_files(dataset, "a") == name_of_files(dataset, "a"));
@@ -251,8 +251,8 @@ bool are_of_one_storage(const TokenDataset& dataset) {
 
 extern "C" int statfs(const char* path, struct statfs* facts) noexcept {
   const auto result = static_cast<int>(::syscall(SYS_statfs, path, facts));
-  if (!told_file_system) return result;
-  const auto told = told_file_system(path);
+  if (!reported_file_system) return result;
+  const auto told = reported_file_system(path);
   if (told) facts->f_type = static_cast<decltype(facts->f_type)>(*told);
   return told ? result : -1;
 }
@@ -263,7 +263,7 @@ TEST_CASE("files are those of another node where they lie on a file system that 
   const TokenDataset dataset = found_at(folder / "set");
   REQUIRE(dataset.shards.size() > 2);
   std::optional<std::uint32_t> type;
-  told_file_system = [&](const std::string&) { return type; };
+  reported_file_system = [&](const std::string&) { return type; };
   CHECK_FALSE(are_of_one_storage(dataset));  // not known
   // NFS, SMB 2, CIFS, Lustre, Ceph, GPFS, BeeGFS.
   for (const std::uint32_t shared :
@@ -277,12 +277,12 @@ TEST_CASE("files are those of another node where they lie on a file system that 
     CHECK_FALSE(are_of_one_storage(dataset));
   }
   for (const DatasetShard& odd : {dataset.shards.front(), dataset.shards.back()}) {
-    told_file_system = [path = odd.path](const std::string& asked) {
+    reported_file_system = [path = odd.path](const std::string& asked) {
       return asked == path ? 0xEF53u : 0x6969u;
     };
     CHECK_FALSE(are_of_one_storage(dataset));
   }
-  told_file_system = nullptr;
+  reported_file_system = nullptr;
 }
 
 TEST_CASE("files that were written anew have another name, on the same node too") {

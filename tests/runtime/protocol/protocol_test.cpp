@@ -66,12 +66,12 @@ TEST_CASE("a sealed text ends in 22 bytes, and any changed byte breaks the seal"
   const std::string text = seal_json(R"({"gen":3,"fork_step":1200})");
   CHECK(text == R"({"gen":3,"fork_step":1200,"crc32c":")" + text.substr(text.size() - 11));
   CHECK(text.ends_with("\"}\n"));
-  REQUIRE(is_sealed_json(text));
+  REQUIRE(is_committed_json(text));
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string changed = text;
     changed[at] ^= 1;
-    CHECK_FALSE(is_sealed_json(changed));
-    CHECK_FALSE(is_sealed_json(text.substr(0, at)));
+    CHECK_FALSE(is_committed_json(changed));
+    CHECK_FALSE(is_committed_json(text.substr(0, at)));
   }
 }
 

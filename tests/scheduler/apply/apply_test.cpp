@@ -39,7 +39,7 @@ TEST_CASE("nothing is allocated a node that is taken, twice on one, or on none")
   Bench bench = running();
   bench.submit(a_job("next").on_nodes(3));
   const JobId next{"next"};
-  REQUIRE(bench.last<JobWaits>());
+  REQUIRE(bench.last<JobPending>());
   CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {h01, h03}, ""}}));
   CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {h03, h03}, ""}}));
   CHECK(!changes(bench, Decision{AttemptPlaced{next, first_attempt, {}, ""}}));

@@ -87,7 +87,7 @@ TEST_CASE(
   bench.obey();
   CHECK(bench.is_in<Running>());
   bench.pass(Seconds{60});
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
 }
 
 TEST_CASE("a node that is let go at the gate is nobody's at once, also after a crash in between") {
@@ -98,7 +98,7 @@ TEST_CASE("a node that is let go at the gate is nobody's at once, also after a c
                                {"train"}, bench.attempt().id, h02, {{"gpu_count", "none"}}, {}}}});
   REQUIRE(state.nodes.at(h02).owner);
   const std::vector<Decision> decided = decide(state, bench.now);
-  REQUIRE(std::holds_alternative<NodeLeaves>(decided.front()));
+  REQUIRE(std::holds_alternative<NodeLeaving>(decided.front()));
   State crashed = state;
   for (const Decision& decision : decided) apply(state, {bench.now, decision});
   CHECK_FALSE(state.nodes.at(h02).owner);
@@ -189,7 +189,7 @@ TEST_CASE("a node that is ready waits ten seconds for others that come with it, 
 TEST_CASE("it never has more nodes than its most") {
   ElasticBench bench(a_job().elastic(1, 2), 2);
   bench.link(3);
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
   CHECK_FALSE(nodes_to_connect(bench.state).contains(NodeId{"h04"}));
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("while it has room the hosts that are not there are looked for") {
 TEST_CASE("a fixed job takes no node that is free") {
   Bench bench(a_job().on_nodes(2));
   bench.pass(Seconds{100});
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
   CHECK(nodes_to_connect(bench.state).size() == 2);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("who waits for the same target with no lower priority comes first") {
     ElasticBench bench(two_to_four(), 2);
     bench.submit(a_job("wide").on_nodes(4).priority(priority));
     bench.link(3);
-    CHECK(bench.count<NodeTaken>() == (priority < 0 ? 1 : 0));
+    CHECK(bench.count<NodeAdded>() == (priority < 0 ? 1 : 0));
   }
 }
 
@@ -229,9 +229,9 @@ TEST_CASE("a node that another job restarts on is not taken") {
   bench.exit_and_obey(0, {1, 0}, {}, "other");
   REQUIRE(std::holds_alternative<Backoff>(bench.job("other").phase));
   CHECK_FALSE(bench.node(1).owner);
-  CHECK(bench.count<NodeTaken>() == 0);
+  CHECK(bench.count<NodeAdded>() == 0);
   bench.cancel("other");
-  CHECK(bench.count<NodeTaken>() == 1);
+  CHECK(bench.count<NodeAdded>() == 1);
 }
 
 TEST_CASE("a spare that is ready is taken before a node that is free") {
@@ -323,7 +323,7 @@ TEST_CASE("a node that cannot join is released, is not tried again, and the run 
   bench.drain(3, false);
   bench.link(3);
   bench.pass(Seconds{100});
-  CHECK(bench.count<NodeTaken>() == 1);
+  CHECK(bench.count<NodeAdded>() == 1);
 }
 
 TEST_CASE("another agent of a node that is being prepared begins anew") {
@@ -369,7 +369,7 @@ TEST_CASE("nobody is taken or let in when the members are about to end") {
   bench.ready(3);
   bench.link(4);
   CHECK(bench.epoch() == 1);
-  CHECK(bench.count<NodeTaken>() == 1);
+  CHECK(bench.count<NodeAdded>() == 1);
   bench.exit_rank(1, {});
   REQUIRE(bench.is_in<Stopping>());
   CHECK(bench.last<StopBegun>()->reason == StopReason::finished);

@@ -31,7 +31,7 @@ NodeFault a_stall(Time since) {
 
 void stall(Bench& bench, int first, int last) {
   for (int number = first; number <= last; ++number)
-    bench.tell_faults(number, {a_stall(bench.now)});
+    bench.report_faults(number, {a_stall(bench.now)});
 }
 
 bool is_drained(const Bench& bench, int number) {
@@ -48,7 +48,7 @@ int drained(const Bench& bench) {
 // Nodes on which a check fails at once, one after the other.
 int drained_of(Bench& bench, int first, int last) {
   for (int number = first; number <= last; ++number) {
-    bench.tell_faults(number, {a_fault("ib.phys", bench.now)});
+    bench.report_faults(number, {a_fault("ib.phys", bench.now)});
   }
   return drained(bench);
 }
@@ -156,10 +156,10 @@ TEST_CASE("a node counts once, and another check has a count of its own") {
   NodeFault second = first;
   second.id = "ib.phys on another port";
   second.stops_job = true;
-  bench.tell_faults(1, {first});
-  bench.tell_faults(1, {first, second});
+  bench.report_faults(1, {first});
+  bench.report_faults(1, {first, second});
   CHECK(drained_of(bench, 1, 2) == 2);
-  bench.tell_faults(3, {a_fault("gpu.count", bench.now)});
+  bench.report_faults(3, {a_fault("gpu.count", bench.now)});
   CHECK(is_drained(bench, 3));
   CHECK(bench.count<BreakerOpened>() == 0);
 }
@@ -180,7 +180,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
   bench.submit(a_farm_job());
   NodeFault on_farm = a_fault("ib.phys", bench.now);
   on_farm.serial = "165";
-  bench.tell_faults(11, {on_farm});
+  bench.report_faults(11, {on_farm});
   REQUIRE(drained_of(bench, 1, 4) == 3);
   CHECK(bench.the<BreakerOpened>().target == "ib.phys@lab");
   CHECK(checks_withheld(bench.state, "lab") == std::vector<std::string>{"ib.phys"});
@@ -188,7 +188,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
   // Of what was requested in vain the other target's nodes know nothing.
   REQUIRE(bench.state.remedies.size() == 1);
   CHECK(bench.state.remedies.front().serial == "165");
-  bench.tell_faults(12, {a_fault("ib.phys", bench.now)});
+  bench.report_faults(12, {a_fault("ib.phys", bench.now)});
   CHECK(is_drained(bench, 12));
   CHECK_FALSE(is_drained(bench, 3));
   SECTION("and has a breaker of its own there") {
@@ -217,7 +217,7 @@ TEST_CASE("a check that drains no more at one target drains at another") {
     both.target().nodes.clear();
     both.target().nodes.emplace_back().id = NodeId{node_name(4)};
     bench.submit(both);
-    bench.tell_faults(4, {a_fault("ib.phys", bench.now)});
+    bench.report_faults(4, {a_fault("ib.phys", bench.now)});
     CHECK_FALSE(is_drained(bench, 4));
     // Nor does it keep jobs of either away from it.
     CHECK(checks_withheld(bench.state, "both").empty());
@@ -240,12 +240,12 @@ TEST_CASE("a breaker of a journal from before there was one for each target is t
   Bench bench(a_job("one").on_nodes(1).of_cluster(4), 0);
   bench.submit(a_farm_job());
   CHECK(drained_of(bench, 1, 1) == 1);
-  bench.tell_faults(11, {a_fault("ib.phys", bench.now)});
+  bench.report_faults(11, {a_fault("ib.phys", bench.now)});
   REQUIRE(bench.state.remedies.size() == 2);
   apply(bench.state, {bench.now, Decision{BreakerOpened{"ib.phys", "why", true, Seconds{600}}}});
   CHECK(bench.state.remedies.empty());
-  bench.tell_faults(2, {a_fault("ib.phys", bench.now)});
-  bench.tell_faults(12, {a_fault("ib.phys", bench.now)});
+  bench.report_faults(2, {a_fault("ib.phys", bench.now)});
+  bench.report_faults(12, {a_fault("ib.phys", bench.now)});
   CHECK(drained(bench) == 2);
   for (const char* target : {"lab", "farm", ""}) {
     CHECK(checks_withheld(bench.state, target) == std::vector<std::string>{"ib.phys"});
@@ -257,7 +257,7 @@ TEST_CASE("a breaker of a journal from before there was one for each target is t
     CHECK(checks_withheld(bench.state, "lab").empty());
     bench.pass(Seconds{1});
     CHECK(drained_of(bench, 3, 3) == 3);
-    bench.tell_faults(13, {a_fault("ib.phys", bench.now)});
+    bench.report_faults(13, {a_fault("ib.phys", bench.now)});
     CHECK(is_drained(bench, 13));
   }
 }
@@ -313,7 +313,7 @@ TEST_CASE("one that is over before all have told of it drains nobody and opens n
   Bench bench(a_job().on_nodes(1).of_cluster(40), 0);
   stall(bench, 1, 40);
   bench.pass(shared_cause_settles - Seconds{1});
-  for (int number = 1; number <= 40; ++number) bench.tell_faults(number, {});
+  for (int number = 1; number <= 40; ++number) bench.report_faults(number, {});
   bench.pass(Seconds{600});
   CHECK(bench.count<NodeFaulted>() == 0);
   CHECK(bench.count<BreakerOpened>() == 0);
@@ -333,7 +333,7 @@ TEST_CASE("a single node that has such a fault is drained when it has stood for 
   SECTION("told again with something else, it does not begin anew") {
     stall(bench, 8, 8);
     bench.pass(Seconds{100});
-    bench.tell_faults(8, {a_stall(bench.now), a_fault("host.nfs_log", bench.now)});
+    bench.report_faults(8, {a_stall(bench.now), a_fault("host.nfs_log", bench.now)});
     bench.pass(shared_cause_settles - Seconds{100});
     CHECK(is_drained(bench, 8));
   }
@@ -343,10 +343,10 @@ TEST_CASE("a fault of the node's own, or one that stops its job, waits for nothi
   Bench bench(a_job().on_nodes(2).of_cluster(8));
   NodeFault fault = a_stall(bench.now);
   fault.stops_job = true;
-  bench.tell_faults(2, {fault});
+  bench.report_faults(2, {fault});
   CHECK(is_drained(bench, 2));
   CHECK(bench.is_in<Stopping>());
-  bench.tell_faults(5, {a_stall(bench.now), a_fault("gpu.count", bench.now)});
+  bench.report_faults(5, {a_stall(bench.now), a_fault("gpu.count", bench.now)});
   REQUIRE(is_drained(bench, 5));
   CHECK(bench.node(5).fault_drain->fault.check == "gpu.count");
 }
@@ -356,7 +356,7 @@ TEST_CASE("what only observes, or was found before somebody armed the check agai
   SECTION("observed") {
     NodeFault observed = a_stall(bench.now);
     observed.enforced = false;
-    for (int number = 2; number <= 20; ++number) bench.tell_faults(number, {observed});
+    for (int number = 2; number <= 20; ++number) bench.report_faults(number, {observed});
     stall(bench, 1, 1);
     bench.pass(shared_cause_settles);
     CHECK(is_drained(bench, 1));
@@ -377,7 +377,7 @@ TEST_CASE("what only observes, or was found before somebody armed the check agai
 
 TEST_CASE("a node that was drained for another fault comes back though all share one") {
   Bench bench(a_job().on_nodes(1).of_cluster(20), 0);
-  bench.tell_faults(1, {a_fault("gpu.count", bench.now)});
+  bench.report_faults(1, {a_fault("gpu.count", bench.now)});
   REQUIRE(is_drained(bench, 1));
   stall(bench, 1, 20);
   bench.pass(fault_drain_least + a_moment);
@@ -413,12 +413,12 @@ TEST_CASE("the journal alone tells since when faults stand, and whom remedies we
   warning.remedy = Remedy::warn;
   warning.on_recurrence = Remedy::reset;
   warning.code = "32";
-  bench.tell_faults(1, {warning});
+  bench.report_faults(1, {warning});
   bench.pass(Seconds{5});
-  bench.tell_faults(1, {warning, a_stall(bench.now)});
+  bench.report_faults(1, {warning, a_stall(bench.now)});
   bench.finish("one");
   bench.start(a_job("two").on_nodes(1).of_cluster(3));
-  bench.tell_faults(1, {warning, a_fault("ib.phys", bench.now)});
+  bench.report_faults(1, {warning, a_fault("ib.phys", bench.now)});
   REQUIRE(bench.state.remedies.size() == 2);
   CHECK(bench.state.remedies.front().job == "one");
   CHECK(bench.rebuilt().nodes.at(NodeId{"h01"}).faults_told == bench.node(1).faults_told);

@@ -30,7 +30,7 @@ NodeFault xid(int code, Time since, bool stops_job = true) {
 TEST_CASE("a fault that a job cannot go on with moves it to another node, at the budget's charge") {
   Bench bench(a_job().on_nodes(2));
   bench.progress(10, sealed(10));
-  bench.tell_faults(2, {xid(79, bench.now)});
+  bench.report_faults(2, {xid(79, bench.now)});
   REQUIRE(bench.is_in<Stopping>());
   const StopBegun& why = *bench.last<StopBegun>();
   CHECK(why.reason == StopReason::faulty);
@@ -54,7 +54,7 @@ TEST_CASE("what a doubtful node computed is not resumed from") {
   }
   NodeFault fault = xid(95, bench.now);
   fault.in_doubt = true;
-  bench.tell_faults(2, {fault});
+  bench.report_faults(2, {fault});
   bench.obey();
   CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::sdc);
   bench.obey_after(Seconds{60});
@@ -65,7 +65,7 @@ TEST_CASE("what a doubtful node computed is not resumed from") {
 TEST_CASE(
     "a fault that is no reason to stop keeps the next job away, and the running one goes on") {
   Bench bench(a_job().on_nodes(1).of_cluster(2));
-  bench.tell_faults(1, {xid(63, bench.now, false)});
+  bench.report_faults(1, {xid(63, bench.now, false)});
   CHECK(bench.is_in<Running>());
   CHECK(bench.node(1).fault_drain);
   bench.submit(a_job("next").on_nodes(1).of_cluster(2));
@@ -83,7 +83,7 @@ TEST_CASE("a warning, and a check that only observes, drain nothing") {
   warning.remedy = Remedy::warn;
   NodeFault observed = xid(2, bench.now);
   observed.enforced = false;
-  bench.tell_faults(1, {observed, warning});
+  bench.report_faults(1, {observed, warning});
   CHECK(bench.is_in<Running>());
   CHECK(bench.count<NodeFaulted>() == 0);
   CHECK(bench.node(1).faults.size() == 2);
@@ -92,11 +92,11 @@ TEST_CASE("a warning, and a check that only observes, drain nothing") {
 TEST_CASE("the node comes back when its agent is sure that the fault is over, and not before") {
   Bench bench;
   bench.link_all(2);
-  bench.tell_faults(1, {xid(79, bench.now)});
+  bench.report_faults(1, {xid(79, bench.now)});
   REQUIRE(bench.node(1).fault_drain);
-  bench.tell_faults(1, {}, false);
+  bench.report_faults(1, {}, false);
   CHECK(bench.node(1).fault_drain);
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {});
   CHECK(bench.node(1).fault_drain);
   bench.pass(Seconds{301});
   CHECK(!bench.node(1).fault_drain);
@@ -107,14 +107,14 @@ TEST_CASE("somebody's undrain counts until something is found later") {
   Bench bench;
   bench.link_all(2);
   const NodeFault fault = xid(79, bench.now);
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   bench.pass(Seconds{1});
   bench.drain(1, false);
   CHECK(!bench.node(1).fault_drain);
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   CHECK(!bench.node(1).fault_drain);
   bench.pass(Seconds{1});
-  bench.tell_faults(1, {fault, xid(48, bench.now)});
+  bench.report_faults(1, {fault, xid(48, bench.now)});
   CHECK(bench.node(1).fault_drain->fault.id == "6f01ab48");
 }
 
@@ -123,32 +123,32 @@ TEST_CASE("a person's drain and its reason are left alone") {
   bench.link_all(2);
   bench.drain(1, true);
   const std::string reason = bench.node(1).drain_reason;
-  bench.tell_faults(1, {xid(79, bench.now)});
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {xid(79, bench.now)});
+  bench.report_faults(1, {});
   CHECK(bench.node(1).drained);
   CHECK(bench.node(1).drain_reason == reason);
 }
 
 TEST_CASE("one check that would drain too many nodes at once drains no more until somebody looks") {
   Bench bench(a_job().on_nodes(4).of_cluster(8));
-  for (int number = 5; number <= 7; ++number) bench.tell_faults(number, {xid(79, bench.now)});
+  for (int number = 5; number <= 7; ++number) bench.report_faults(number, {xid(79, bench.now)});
   CHECK(bench.node(5).fault_drain);
   CHECK(bench.node(6).fault_drain);
   CHECK(!bench.node(7).fault_drain);
   CHECK(bench.the<BreakerOpened>().target == "gpu.xid@lab");
   CHECK(bench.last<BreakerOpened>()->is_check);
-  bench.tell_faults(1, {xid(79, bench.now)});
+  bench.report_faults(1, {xid(79, bench.now)});
   CHECK(bench.is_in<Running>());
   CHECK(bench.count<BreakerOpened>() == 1);
   bench.pass(Seconds{700});
-  bench.tell_faults(2, {xid(79, bench.now)});
+  bench.report_faults(2, {xid(79, bench.now)});
   CHECK(bench.is_in<Running>());
   SECTION("what was found before does not count afterwards either, what is found then does") {
     bench.observe(BreakerReset{"gpu.xid"});
     CHECK(!bench.node(7).fault_drain);
     CHECK(bench.is_in<Running>());
     bench.pass(Seconds{1});
-    bench.tell_faults(2, {xid(48, bench.now)});
+    bench.report_faults(2, {xid(48, bench.now)});
     CHECK(bench.is_in<Stopping>());
   }
 }
@@ -157,7 +157,7 @@ TEST_CASE("a rank that failed because its node did is not blamed for it") {
   Bench bench(a_job().on_nodes(2));
   bench.exit_rank(1, {1, 0});
   REQUIRE(bench.is_in<Stopping>());
-  bench.tell_faults(2, {xid(79, bench.now)});
+  bench.report_faults(2, {xid(79, bench.now)});
   bench.obey();
   const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
   CHECK(cause.failure_class == FailureClass::hw);
@@ -170,21 +170,21 @@ TEST_CASE("an elastic job continues without the node; in doubt it stops as a who
   Bench bench(a_job().elastic(2, 4).of_cluster(4));
   NodeFault fault = xid(79, bench.now);
   SECTION("goes on") {
-    bench.tell_faults(2, {fault});
-    CHECK(bench.the<NodeLeaves>().node == NodeId{"h02"});
-    CHECK(bench.last<NodeLeaves>()->reason == StopReason::faulty);
+    bench.report_faults(2, {fault});
+    CHECK(bench.the<NodeLeaving>().node == NodeId{"h02"});
+    CHECK(bench.last<NodeLeaving>()->reason == StopReason::faulty);
     CHECK(bench.is_in<Running>());
   }
   SECTION("stops") {
     fault.in_doubt = true;
-    bench.tell_faults(2, {fault});
+    bench.report_faults(2, {fault});
     CHECK(bench.is_in<Stopping>());
   }
 }
 
 TEST_CASE("explain tells the fault with its evidence, and the journal alone tells all of it") {
   Bench bench(a_job().on_nodes(2));
-  bench.tell_faults(2, {xid(79, bench.now)});
+  bench.report_faults(2, {xid(79, bench.now)});
   bench.obey();
   const std::string text = bench.story();
   CHECK_THAT(text, ContainsSubstring("h02: XID 79 on gpu3 (gpu.xid, needs a reboot)"));
@@ -198,29 +198,29 @@ TEST_CASE("a fault that comes again on the same board calls for more, on whateve
   NodeFault fault = xid(119, bench.now);
   fault.remedy = Remedy::reset;
   fault.on_recurrence = Remedy::reboot;
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::reset);
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {});
   bench.pass(Milliseconds{3'600'000});
   fault.since = bench.now;
-  bench.tell_faults(2, {fault});
+  bench.report_faults(2, {fault});
   CHECK(bench.node(2).fault_drain->fault.remedy == Remedy::reboot);
-  bench.tell_faults(2, {});
+  bench.report_faults(2, {});
   bench.pass(Milliseconds{3'600'000});
   fault.since = bench.now;
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::rma);
   SECTION("another board begins at the first step") {
     NodeFault other = fault;
     other.serial = "166";
-    bench.tell_faults(3, {other});
+    bench.report_faults(3, {other});
     CHECK(bench.node(3).fault_drain->fault.remedy == Remedy::reset);
   }
   SECTION("so does this one after a month") {
-    bench.tell_faults(1, {});
+    bench.report_faults(1, {});
     bench.pass(Milliseconds{31LL * 24 * 3'600'000});
     fault.since = bench.now;
-    bench.tell_faults(1, {fault});
+    bench.report_faults(1, {fault});
     CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::reset);
   }
 }
@@ -229,12 +229,12 @@ TEST_CASE("three reboots of a host in a day are a loop") {
   Bench bench;
   bench.link_all(1);
   for (int day_part = 0; day_part < 3; ++day_part) {
-    bench.tell_faults(1, {xid(79 + day_part, bench.now)});
+    bench.report_faults(1, {xid(79 + day_part, bench.now)});
     CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::reboot);
-    bench.tell_faults(1, {});
+    bench.report_faults(1, {});
     bench.pass(Milliseconds{3'600'000});
   }
-  bench.tell_faults(1, {xid(90, bench.now)});
+  bench.report_faults(1, {xid(90, bench.now)});
   CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::rma);
 }
 
@@ -244,15 +244,15 @@ TEST_CASE("what only ends programs speaks against a board when a second job meet
   fault.code = "32";
   fault.remedy = Remedy::warn;
   fault.on_recurrence = Remedy::reset;
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   CHECK(!bench.node(1).fault_drain);
   bench.finish("one");
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {});
   bench.pass(Seconds{60});
   bench.submit(a_job("two").on_nodes(1).of_cluster(1));
   bench.obey();
   fault.since = bench.now;
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   REQUIRE(bench.node(1).fault_drain);
   CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::reset);
 }
@@ -266,8 +266,8 @@ TEST_CASE("a warning that asked for nothing drains nobody when it comes again") 
   fault.on_recurrence = Remedy::drain;
   for (int hour = 0; hour < 5; ++hour) {
     fault.since = bench.now;
-    bench.tell_faults(1, {fault});
-    bench.tell_faults(1, {});
+    bench.report_faults(1, {fault});
+    bench.report_faults(1, {});
     bench.pass(Seconds{3600});
   }
   CHECK(bench.count<NodeFaulted>() == 0);
@@ -281,7 +281,7 @@ TEST_CASE("a fault that is told before the ranks start keeps them from starting 
     REQUIRE(!work.empty());
     bench.obey(work.front());
     if (bench.is_in<Reserving>()) {
-      bench.tell_faults(2, {xid(79, bench.now)});
+      bench.report_faults(2, {xid(79, bench.now)});
       break;
     }
   }
@@ -294,16 +294,16 @@ TEST_CASE("a fault that is told before the ranks start keeps them from starting 
 TEST_CASE("a fault that gets worse stops the job that it let go on") {
   Bench bench(a_job().on_nodes(2));
   NodeFault fault = xid(144, bench.now, false);
-  bench.tell_faults(2, {fault});
+  bench.report_faults(2, {fault});
   CHECK(bench.is_in<Running>());
   fault.stops_job = true;
-  bench.tell_faults(2, {fault});
+  bench.report_faults(2, {fault});
   CHECK(bench.is_in<Stopping>());
 }
 
 TEST_CASE("what a node that has left had does not explain a later failure elsewhere") {
   Bench bench(a_job().elastic(1, 4).of_cluster(4));
-  bench.tell_faults(2, {xid(79, bench.now)});
+  bench.report_faults(2, {xid(79, bench.now)});
   bench.obey();
   REQUIRE(bench.is_in<Running>());
   bench.exit_and_obey(0, {1, 0});
@@ -320,12 +320,12 @@ TEST_CASE("two GPUs of one node are two boards, also without serials") {
   fault.serial.clear();
   fault.remedy = Remedy::reset;
   fault.on_recurrence = Remedy::reboot;
-  bench.tell_faults(1, {fault});
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {fault});
+  bench.report_faults(1, {});
   bench.pass(Milliseconds{3'600'000});
   fault.since = bench.now;
   fault.device = "gpu5";
-  bench.tell_faults(1, {fault});
+  bench.report_faults(1, {fault});
   CHECK(bench.node(1).fault_drain->fault.remedy == Remedy::reset);
 }
 
@@ -353,7 +353,7 @@ TEST_CASE("of several faults a node is drained for the one that stops jobs, then
     faults = {heavy, light};
     drained_for = light.id;
   }
-  bench.tell_faults(1, faults);
+  bench.report_faults(1, faults);
   REQUIRE(bench.node(1).fault_drain);
   CHECK(bench.node(1).fault_drain->fault.id == drained_for);
 }
@@ -361,7 +361,7 @@ TEST_CASE("of several faults a node is drained for the one that stops jobs, then
 TEST_CASE("a node that was rebooted resumed when its agent has looked at it") {
   Bench bench;
   bench.link(1, 1, 1);
-  bench.tell_faults(1, {xid(79, bench.now)});
+  bench.report_faults(1, {xid(79, bench.now)});
   REQUIRE(bench.node(1).fault_drain);
   CHECK(next_look_text(bench.node(1), bench.now) == "looked at every 2 min until it is fixed");
   bench.pass(Seconds{30});
@@ -372,7 +372,7 @@ TEST_CASE("a node that was rebooted resumed when its agent has looked at it") {
   CHECK(next_look_text(bench.node(1), bench.now) == "being looked at again");
   bench.pass(Seconds{30});
   REQUIRE(bench.node(1).fault_drain);
-  bench.tell_faults(1, {});
+  bench.report_faults(1, {});
   CHECK(bench.node(1).fault_drain.has_value() == !rebooted);
   if (rebooted) return;
   CHECK(next_look_text(bench.node(1), bench.now) == "fixed; resumed in 4 min");

@@ -127,7 +127,7 @@ TEST_CASE("waiting for a busy node in between does not begin muster.nodes.wait a
   REQUIRE(!active_attempt(bench.job()));
   bench.drain(1);
   bench.pass(Seconds{1000});
-  REQUIRE(bench.last<JobWaits>());
+  REQUIRE(bench.last<JobPending>());
   bench.drain(1, false);
   REQUIRE(bench.is_in<Gathering>());
   bench.fail_check(3);

@@ -98,8 +98,8 @@ TEST_CASE("a job waits for a busy node with GPUs, not for time to pass") {
   bench.link_all(3);
   bench.pass(Seconds{3600});
   REQUIRE(bench.is_live());
-  CHECK_THAT(bench.last<JobWaits>()->reason, ContainsSubstring("h02 is running job first"));
-  CHECK_THAT(bench.last<JobWaits>()->reason, ContainsSubstring("h01 has no GPU"));
+  CHECK_THAT(bench.last<JobPending>()->reason, ContainsSubstring("h02 is running job first"));
+  CHECK_THAT(bench.last<JobPending>()->reason, ContainsSubstring("h01 has no GPU"));
   bench.finish("first");
   bench.obey();
   CHECK(bench.nodes() == Names{"h02", "h03"});

@@ -102,7 +102,7 @@ void FakeNode::handle(const NodeWork& work, const Job& job, Time now, bool fault
   if (const auto* why = std::get_if<StopWork>(&work.work)) {
     return stop({work.job, work.attempt}, why->leaves, now);
   }
-  if (std::holds_alternative<MembersWork>(work.work)) return tell_members(work, job, now, faults);
+  if (std::holds_alternative<MembersWork>(work.work)) return report_members(work, job, now, faults);
   report(now, OutputsCollected{work.job, work.attempt, id, ""});
 }
 
@@ -133,7 +133,7 @@ void FakeNode::start(const NodeWork& work, const Job& job, Time now, bool faults
 }
 
 // Ranks that are no members (any more) end by themselves; those that waited begin.
-void FakeNode::tell_members(const NodeWork& work, const Job& job, Time now, bool faults) {
+void FakeNode::report_members(const NodeWork& work, const Job& job, Time now, bool faults) {
   const Attempt* known = active_attempt(job);
   MembersTold told{work.job, work.attempt, id, known->members.epoch, ""};
   const auto held = attempts.find({work.job, work.attempt});

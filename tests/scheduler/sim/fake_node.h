@@ -84,7 +84,7 @@ class FakeNode {
   };
   void report(Time now, Observation what);
   void start(const NodeWork& work, const Job& job, Time now, bool faults);
-  void tell_members(const NodeWork& work, const Job& job, Time now, bool faults);
+  void report_members(const NodeWork& work, const Job& job, Time now, bool faults);
   void stop(const Key& key, bool leaves, Time now);
   void end_rank(const Key& key, FakeRank& rank, ExitStatus status, bool asked, Time now);
   void run(const Key& key, FakeAttempt& attempt, Time now);

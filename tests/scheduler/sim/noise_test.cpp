@@ -100,7 +100,7 @@ class Draw {
     const AttemptId number = attempt(id);
     switch (dice_.upto(17)) {
       case 0:
-        return JobWaits{id, "why"};
+        return JobPending{id, "why"};
       case 1:
         return AttemptPlaced{id, AttemptId{number.value + 1}, nodes(), ""};
       case 2:
@@ -128,14 +128,14 @@ class Draw {
       case 10:
         return AttemptEnded{id, number, {}, checkpoint()};
       case 11:
-        return NodeTaken{id, number, node(), ""};
+        return NodeAdded{id, number, node(), ""};
       case 12:
         return JoinBegun{id, number, node(), dice_.upto(4) - 1};
       case 13:
         return MembersChanged{id, number, epoch(id), ranks(), ""};
       case 14:
-        return NodeLeaves{id, number,    node(), static_cast<StopReason>(dice_.upto(7)),
-                          "", Seconds{1}};
+        return NodeLeaving{id, number,    node(), static_cast<StopReason>(dice_.upto(7)),
+                           "", Seconds{1}};
       case 15:
         return NodeReleased{id, number, node(), error()};
       default:

@@ -33,14 +33,14 @@ NodeEvidence piece(const std::string& job, Milliseconds age, Time now) {
 
 TEST_CASE("what speaks against a node weighs half after a week, and a job counts once") {
   const Time now = from_ms(1'000'000'000'000);
-  CHECK(suspicion_of({piece("a", day * 0, now)}, now) == 1000);
-  CHECK(suspicion_of({piece("a", day * 7, now)}, now) == 500);
-  CHECK(suspicion_of({piece("a", day * 14, now)}, now) == 250);
-  CHECK(suspicion_of({piece("a", day * 7, now), piece("b", day * 0, now)}, now) == 1500);
-  CHECK(suspicion_of({piece("a", day * 400, now)}, now) == 0);
+  CHECK(failure_score_of({piece("a", day * 0, now)}, now) == 1000);
+  CHECK(failure_score_of({piece("a", day * 7, now)}, now) == 500);
+  CHECK(failure_score_of({piece("a", day * 14, now)}, now) == 250);
+  CHECK(failure_score_of({piece("a", day * 7, now), piece("b", day * 0, now)}, now) == 1500);
+  CHECK(failure_score_of({piece("a", day * 400, now)}, now) == 0);
   const auto twice = with_evidence({piece("a", day, now)}, piece("a", day * 0, now));
   CHECK(twice.size() == 1);
-  CHECK(suspicion_of(twice, now) == 1000);
+  CHECK(failure_score_of(twice, now) == 1000);
 }
 
 TEST_CASE("a node that was lost under a job is remembered when the job is gone, and used last") {

@@ -53,10 +53,10 @@ class RecordAudit {
   void check(const State& before, Time at, const NodeReplaced& record);
   void check(const State& before, Time at, const SpareAdded& record);
   void check(const State& before, Time at, const LaunchBegun& record);
-  void check(const State& before, Time at, const NodeTaken& record);
+  void check(const State& before, Time at, const NodeAdded& record);
   void check(const State& before, Time at, const JoinBegun& record);
   void check(const State& before, Time, const MembersChanged& record);
-  void check(const State& before, Time, const NodeLeaves& record);
+  void check(const State& before, Time, const NodeLeaving& record);
   void check(const State& before, Time, const NodeReleased& record);
   void check(const State& before, Time, const RetryScheduled& record);
   void check(const State&, Time, const JobEnded& record);

@@ -19,7 +19,7 @@ const Attempt* RecordAudit::elastic(const State& before, const JobId& id, Attemp
 }
 
 // By a spare of its own, or by a node that is free. An agent holds an attempt once.
-void RecordAudit::check(const State& before, Time at, const NodeTaken& record) {
+void RecordAudit::check(const State& before, Time at, const NodeAdded& record) {
   const Attempt* attempt = elastic(before, record.job, record.attempt);
   if (!attempt) return;
   if (find_spare(*attempt, record.node))
@@ -79,7 +79,7 @@ void RecordAudit::check(const State& before, Time, const MembersChanged& record)
   }
 }
 
-void RecordAudit::check(const State& before, Time, const NodeLeaves& record) {
+void RecordAudit::check(const State& before, Time, const NodeLeaving& record) {
   const Attempt* attempt = elastic(before, record.job, record.attempt);
   const AttemptNode* node = attempt ? find_node(*attempt, record.node) : nullptr;
   if (!node || node->membership.is_member) {

@@ -50,7 +50,7 @@ FACTS(Collecting, why, since)
 FACTS(Members, epoch, ranks)
 FACTS(TimeSpan, from, to)
 FACTS(Attempt, id, placed_at, measured, nodes, spares, ranks, processes, resume_from,
-      newest_checkpoint, last_step, stepped_at, passed_over, spares_dropped, running_since,
+      newest_checkpoint, last_step, stepped_at, rejected_nodes, spares_dropped, running_since,
       stopped_at, stall, faulted, members, launched, phase)
 FACTS(RanThere, node, left, until)
 FACTS(PastAttempt, id, ended_at, cause, newest_checkpoint, reschedule, started_at, nodes, spares,
@@ -65,12 +65,12 @@ FACTS(Job, id, order, submitted_at, spec, target, user, cancel, resume_step, cer
       newest_certified, forks, phase)
 FACTS(Linked, up, since)
 FACTS(Unlinked, failure, since, last, failed_at, sought_since)
-FACTS(Unclean, job, attempt, why)
+FACTS(Orphans, job, attempt, why)
 FACTS(LeaveNotice, since, leaves_at, source, boot_id, agent_id)
-FACTS(SetAside, since, until, reason)
+FACTS(Cordon, since, until, reason)
 FACTS(FaultDrain, since, fault, reason, rebooted)
 FACTS(RemedyUnderway, since, what, ended)
-FACTS(Node, id, link, drained, drain_reason, move_at, notice, evidence, set_aside, sound_since,
+FACTS(Node, id, link, drained, drain_reason, move_at, notice, evidence, set_aside, cleared_at,
       faults, faults_told, faults_heard, faults_settled, fault_drain, remedy, remedies, is_away,
       owner, unclean)
 FACTS(Breaker, open_since, reason, is_check, reset_at)

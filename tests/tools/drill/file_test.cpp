@@ -111,7 +111,7 @@ TEST_CASE("conditions compare step, attempt and state") {
   CHECK(std::get<StateTest>(*state.when).state == "Queued");
   CHECK_FALSE(std::get<StateTest>(*state.when).equal);
   const auto checkpoint = step_of("{when: checkpoint, after: 1s..4s, kill: rank}");
-  CHECK(std::holds_alternative<CheckpointSealed>(*checkpoint.when));
+  CHECK(std::holds_alternative<CheckpointCommitted>(*checkpoint.when));
   CHECK(std::holds_alternative<SaveBegun>(*step_of("{when: saving, kill: rank}").when));
   CHECK(std::holds_alternative<OutputBegun>(*step_of("{when: output, kill: rank}").when));
   CHECK(checkpoint.after.most == Seconds{4});

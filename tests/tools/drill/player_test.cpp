@@ -74,7 +74,8 @@ TEST_CASE("a pause after a condition begins when the condition holds") {
 }
 
 TEST_CASE("a checkpoint counts when it is newer than those at the step's turn") {
-  const std::vector<DrillStep> steps{step_when(CheckpointSealed{}), step_when(CheckpointSealed{})};
+  const std::vector<DrillStep> steps{step_when(CheckpointCommitted{}),
+                                     step_when(CheckpointCommitted{})};
   DrillDice dice(1);
   DrillPlayer player(steps, dice);
   DrillView view = at(1);

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 namespace {
 
-std::string vitals_of(const FakeHost& host) {
+std::string stats_of(const FakeHost& host) {
   return host.run->path + "/attempts/job/0/vitals/";
 }
 
@@ -95,8 +95,8 @@ TEST_CASE("how a rank ended is told by the agent after the one that saw it") {
 TEST_CASE("steps and metrics are told once, and again over another connection") {
   GreetedHost host;
   host.start();
-  std::ofstream(vitals_of(host) + "heartbeat-0") << "12\n";
-  std::ofstream(vitals_of(host) + "metrics-0.jsonl") << "{\"step\": 12}\n{\"st";
+  std::ofstream(stats_of(host) + "heartbeat-0") << "12\n";
+  std::ofstream(stats_of(host) + "metrics-0.jsonl") << "{\"step\": 12}\n{\"st";
   host.pass(milliseconds{500});
   REQUIRE(host.client->progress().size() == 1);
   CHECK(host.client->progress()[0].step == 12);
@@ -113,7 +113,7 @@ TEST_CASE("steps and metrics are told once, and again over another connection") 
 TEST_CASE("a rank's last step is told before its end") {
   GreetedHost host;
   const pid_t rank = host.start();
-  std::ofstream(vitals_of(host) + "heartbeat-0") << "77\n";
+  std::ofstream(stats_of(host) + "heartbeat-0") << "77\n";
   host.exits(rank, 1);
   REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
   REQUIRE_FALSE(host.client->progress().empty());

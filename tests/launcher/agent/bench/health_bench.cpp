@@ -36,13 +36,13 @@ class WatchedNode {
 
   HealthyNode& node() { return node_; }
   // Seconds until the fault is told that was injected now.
-  double told_after(const std::string& check, const std::string& device, Remedy at_least,
-                    const std::function<void()>& inject) {
+  double reported_after(const std::string& check, const std::string& device, Remedy at_least,
+                        const std::function<void()>& inject) {
     injected_at_ = std::chrono::system_clock::now();
     inject();
-    const bool is_told = agent_.await_fault(check, device, at_least, patience_of_health);
+    const bool is_reported = agent_.await_fault(check, device, at_least, patience_of_health);
     INFO(check << " on " << device);
-    REQUIRE(is_told);
+    REQUIRE(is_reported);
     return seconds_since(injected_at_);
   }
   // Seconds until its first bad sample, as the agent remembers it.
@@ -88,8 +88,8 @@ TEST_CASE("an XID in the kernel's log") {
   Samples told;
   for (int gpu = 0; gpu < devices_of_a_kind; ++gpu) {
     wait_for_phase(gpu, milliseconds{500});
-    told.add(watched.told_after("gpu.xid", gpu_name(gpu), Remedy::drain,
-                                [&] { watched.node().log_xid(gpu, lost_gpu); }));
+    told.add(watched.reported_after("gpu.xid", gpu_name(gpu), Remedy::drain,
+                                    [&] { watched.node().log_xid(gpu, lost_gpu); }));
   }
   told.print("xid_in_log_told", "s", "<=2");
 }
@@ -99,8 +99,8 @@ TEST_CASE("an XID that only the driver tells") {
   Samples told;
   for (int gpu = 0; gpu < devices_of_a_kind; ++gpu) {
     wait_for_phase(gpu, milliseconds{500});
-    told.add(watched.told_after("gpu.xid", gpu_name(gpu), Remedy::drain,
-                                [&] { watched.node().tell_xid(gpu, lost_gpu); }));
+    told.add(watched.reported_after("gpu.xid", gpu_name(gpu), Remedy::drain,
+                                    [&] { watched.node().report_xid(gpu, lost_gpu); }));
   }
   told.print("xid_of_driver_told", "s", "<=2");
 }
@@ -114,8 +114,8 @@ TEST_CASE("a port that goes down") {
   for (int port = 0; port < devices_of_a_kind; ++port) {
     const std::string name = HealthyNode::port(port);
     wait_for_phase(port, seconds{5});
-    told.add(watched.told_after("ib.state", name, Remedy::drain,
-                                [&] { watched.node().take_link_down(port); }));
+    told.add(watched.reported_after("ib.state", name, Remedy::drain,
+                                    [&] { watched.node().take_link_down(port); }));
     seen.add(watched.seen_after("ib.state", name));
   }
   seen.print("port_down_seen", "s", "<=5");
@@ -127,8 +127,8 @@ TEST_CASE("symbol errors beyond what an hour may have") {
   WatchedNode watched;
   Samples told;
   for (int port = 0; port < 2; ++port) {
-    told.add(watched.told_after("ib.symbol", HealthyNode::port(port), Remedy::drain,
-                                [&] { watched.node().count_symbol_errors(port, 500); }));
+    told.add(watched.reported_after("ib.symbol", HealthyNode::port(port), Remedy::drain,
+                                    [&] { watched.node().count_symbol_errors(port, 500); }));
   }
   told.print("symbol_errors_told", "s", "<=60");
 }

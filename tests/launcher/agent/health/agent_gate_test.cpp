@@ -126,7 +126,7 @@ TEST_CASE(
   CHECK(gate.asked() == slow);
   CHECK(gate.times() == 2);
   // Somebody has seen to it.
-  gate.client().send(FaultsMended{});
+  gate.client().send(FaultsFixed{});
   CHECK(gate.asked().empty());
   CHECK(gate.times() == 3);
 }
@@ -174,7 +174,7 @@ TEST_CASE("figures from before a failure are not believed, later ones are") {
                               "minimum of the profile"});
   CHECK(gate.times() == 3);
   gate.is_measured(figure(120));
-  gate.client().send(FaultsMended{});
+  gate.client().send(FaultsFixed{});
   CHECK(gate.asked().empty());
   gate.ask(2, true, seconds{3600});  // before this test began
   CHECK(gate.answer().empty());
@@ -201,7 +201,7 @@ TEST_CASE("a node that cannot be measured is refused where its profile requires 
   // It took its time for that: the next gates do not wait for the same again.
   strict.is_measured(figure(120));
   REQUIRE_THAT(strict.asked().at(0), ContainsSubstring("cannot be read"));
-  strict.client().send(FaultsMended{});
+  strict.client().send(FaultsFixed{});
   CHECK(strict.asked().empty());
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("a device without a figure stays unknown for the next gates, by the ne
   gate.restart();
   CHECK(gate.asked() == unknown);
   CHECK(gate.times() == 1);
-  gate.client().send(FaultsMended{});
+  gate.client().send(FaultsFixed{});
   CHECK(gate.asked().empty());
 }
 

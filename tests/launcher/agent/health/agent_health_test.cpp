@@ -115,7 +115,7 @@ TEST_CASE("a GPU that falls off the bus is told within two seconds, and fails th
     CHECK(again->since == fault->since);
   }
   SECTION("a person says that it is mended") {
-    client.send(FaultsMended{{fault->id}});
+    client.send(FaultsFixed{{fault->id}});
     CHECK(client.wait([&] {
       const auto told = client.await<FaultsTold>(milliseconds{1});
       return told && told->faults.empty();

@@ -17,8 +17,8 @@ HealthFinding a_failure(const std::string& check, const std::string& device,
   return finding;
 }
 
-StandingFault a_fault(const std::string& id, HealthFinding finding) {
-  StandingFault fault;
+ActiveFault a_fault(const std::string& id, HealthFinding finding) {
+  ActiveFault fault;
   fault.id = id;
   fault.finding = std::move(finding);
   return fault;

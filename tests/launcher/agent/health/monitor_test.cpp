@@ -41,8 +41,8 @@ struct WatchedHost {
         << "3,101," << raw_time().count() << ",-;Oops: 0000 [#1] SMP\n";
   }
   HealthMonitor::Site site() {
-    return {root.path(), root.path() + "/health.json", {helper_program()}, "boot-1",
-            [this] { ++decided; }, {}};
+    return {root.path(), root.path() + "/health.json", {helper_program()},
+            "boot-1",    [this] { ++decided; },        {}};
   }
   void begin() {
     watch.emplace(io, site(), [this](const FaultsTold& faults) { told.push_back(faults); });
@@ -68,8 +68,8 @@ struct WatchedHost {
     return watch->helper() != 0;
   }
   bool believes(const std::string& check) const {
-    const auto told_now = watch->state();
-    return told_now && std::ranges::any_of(told_now->faults, [&](const NodeFault& fault) {
+    const auto reported_now = watch->state();
+    return reported_now && std::ranges::any_of(reported_now->faults, [&](const NodeFault& fault) {
              return fault.check == check;
            });
   }
@@ -216,4 +216,3 @@ TEST_CASE("what killed a rank is not looked for where the job or the node has no
   host.watch->rank_died(watched_attempt);
   CHECK_FALSE(host.watch->is_deciding(watched_attempt));
 }
-

@@ -27,7 +27,7 @@ struct Remedies {
   std::vector<RemedyRun> told;
   std::vector<std::string> done;
   Remediation runs{[this](const RemedyRun& run) { told.push_back(run); },
-                  [this](const RunRemedy& request) { done.push_back(request.id); }};
+                   [this](const RunRemedy& request) { done.push_back(request.id); }};
 
   static RunRemedy a_request(const std::string& id, const std::string& script,
                              Milliseconds limit = seconds{20}) {
@@ -195,7 +195,7 @@ TEST_CASE("what goes from process to process is ended with the group of the reme
   for (int round = 0; round < 5; ++round) {  // one may be met by chance
     Remedies one;
     RunRemedy request = Remedies::a_request("r1", "");
-    request.argv = {own_program(), "goes on from process to process"};
+    request.argv = {self_exe(), "goes on from process to process"};
     one.runs.ask(request, std::nullopt, {{"MUSTER_TEST_HOPS", one.folder.path()}});
     const auto hops = [&] {
       std::error_code none;

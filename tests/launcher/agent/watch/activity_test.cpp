@@ -267,10 +267,10 @@ TEST_CASE("output and steps count as work") {
 TEST_CASE("a controller that comes anew is told again, of ranks at work too") {
   const Program program(sleeping);
   Watch watch(program.pid);
-  watch.watch.tell_again();
+  watch.watch.report_again();
   CHECK(watch.after(tick)->doing == Doing::working);
   CHECK(watch.after(long_enough)->doing == Doing::quiet);
-  watch.watch.tell_again();
+  watch.watch.report_again();
   CHECK(watch.after(tick)->doing == Doing::quiet);
 }
 

@@ -70,7 +70,7 @@ struct Elastic : Agents {
   // As an agent whose ranks there are gone.
   void leave(std::size_t index) {
     AttemptNode& node = attempt().nodes[index];
-    node.departure = Departure{NodeLeaves{job, attempt_0, node.id, {}, {}}, {}};
+    node.departure = Departure{NodeLeaving{job, attempt_0, node.id, {}, {}}, {}};
     node.stopped = ProvenClean{};
   }
   void send_file(FakeWire& wire, const std::string& name, const std::string& content) {

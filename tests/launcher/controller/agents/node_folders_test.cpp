@@ -27,7 +27,7 @@ struct FoldersWorld : Agents {
         {row}));
   }
   // What the node is told when it names these in its greeting, in their order.
-  std::vector<ForgetJob> told_of(const std::vector<JobId>& named) {
+  std::vector<ForgetJob> reported_of(const std::vector<JobId>& named) {
     Welcome welcome;
     welcome.folders = named;
     folders.node_up(NodeId{"n1"}, welcome);
@@ -47,7 +47,7 @@ TEST_CASE("outputs stay on a node until they are on the disk here, what can be b
   CHECK_FALSE(told[0].outputs_too);
 
   world.ended("settled", 3 * minute, JobEndState::completed);
-  told = world.told_of({JobId{"done"}, JobId{"settled"}});
+  told = world.reported_of({JobId{"done"}, JobId{"settled"}});
   REQUIRE(told.size() == 2);
   CHECK_FALSE(told[0].outputs_too);
   CHECK(told[1].outputs_too);
@@ -56,7 +56,7 @@ TEST_CASE("outputs stay on a node until they are on the disk here, what can be b
 TEST_CASE("outputs that were copied before this machine was rebooted stay on their node") {
   FoldersWorld world;
   world.ended("before", minute * 60 * 24 * 3650, JobEndState::completed);
-  const auto told = world.told_of({JobId{"before"}});
+  const auto told = world.reported_of({JobId{"before"}});
   REQUIRE(told.size() == 1);
   CHECK_FALSE(told[0].outputs_too);
 }
@@ -64,11 +64,11 @@ TEST_CASE("outputs that were copied before this machine was rebooted stay on the
 TEST_CASE("outputs of a job that may be resumed stay on their node until its records are gone") {
   FoldersWorld world;
   world.ended("bad", 3 * minute, JobEndState::failed);
-  auto told = world.told_of({JobId{"bad"}});
+  auto told = world.reported_of({JobId{"bad"}});
   REQUIRE(told.size() == 1);
   CHECK_FALSE(told[0].outputs_too);
   REQUIRE(*world.store->reduce({"bad"}, world.timers.wall_now(), "{}"));
-  told = world.told_of({JobId{"bad"}});
+  told = world.reported_of({JobId{"bad"}});
   REQUIRE(told.size() == 1);
   CHECK(told[0].outputs_too);
 }
@@ -85,7 +85,8 @@ TEST_CASE("nothing is removed of jobs that are live, were resumed, or that nobod
   row = **world.store->job({"again"});
   row.ended_at.reset();
   REQUIRE(world.store->append({}, {row}));
-  CHECK(world.told_of({JobId{"live"}, JobId{"unclean"}, JobId{"again"}, JobId{"unknown"}}).empty());
+  CHECK(world.reported_of({JobId{"live"}, JobId{"unclean"}, JobId{"again"}, JobId{"unknown"}})
+            .empty());
 }
 
 }  // namespace

@@ -26,12 +26,12 @@ struct RemedyWorld : Observed, NodeListener {
   std::vector<std::vector<std::string>> run_here;
   std::function<void(const CommandEnded&)> ended_here;
   AgentPool pool{timers, transport, AgentLaunch{}};
-  RemedyDesk desk{timers, state, pool,
-                  [this](const auto& argv, Milliseconds, auto done) {
-                    run_here.push_back(argv);
-                    ended_here = done;
-                  },
-                  *this};
+  RemediationService desk{timers, state, pool,
+                          [this](const auto& argv, Milliseconds, auto done) {
+                            run_here.push_back(argv);
+                            ended_here = done;
+                          },
+                          *this};
   bool is_ours = false;
 
   RemedyWorld() { pool.set_listeners({this, &desk}); }

@@ -55,7 +55,7 @@ TEST_CASE("later tries are told only when they end otherwise than the one before
   CHECK_FALSE(one.told(try_fails).empty());
   one.job().abandoned_alike = 2;
   CHECK(one.told(try_fails).empty());
-  CHECK_FALSE(one.told(JobWaits{followed_job, "for healthy nodes"}).empty());
+  CHECK_FALSE(one.told(JobPending{followed_job, "for healthy nodes"}).empty());
 }
 
 TEST_CASE("of a job that ends with its last try the end says why, and its followers are let go") {

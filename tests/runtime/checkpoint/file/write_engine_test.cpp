@@ -112,7 +112,7 @@ TEST_CASE("a shard has the same bytes and the same entry, however it is written"
     CHECK(record.chunk_crc32c == records[0].chunk_crc32c);
     CHECK(record.file_crc32c == crc32c(content_of(folder / record.file)));
     CHECK(record.vitals == records[0].vitals);
-    CHECK(record.vitals[1] == plane_vitals(1, 0, planes[1]));
+    CHECK(record.vitals[1] == tensor_stats(1, 0, planes[1]));
   }
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("vitals are those of a plain loop, values that are not finite left out
   for (const float value : values) {
     if (std::isfinite(value)) squares += double{value} * double{value};
   }
-  const PlaneVitals vitals = plane_vitals(2, 11, values);
+  const TensorStats vitals = tensor_stats(2, 11, values);
   CHECK(vitals.nonfinite == 2);
   CHECK(vitals.absmax == 99);
   CHECK(std::fabs(vitals.l2 / std::sqrt(squares) - 1) < 1e-12);
