@@ -11,6 +11,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
+#include "launcher/os/child.h"
 #include "templates/cluster/file.h"
 #include "templates/cluster/target.h"
 #include "templates/yaml/reader.h"
@@ -30,14 +31,9 @@ std::vector<std::string> split_paths(const std::string& list) {
   return paths;
 }
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::vector<std::string> user_cluster_files() {
-  std::string config = variable("XDG_CONFIG_HOME");
-  if (config.empty()) config = variable("HOME") + "/.config";
+  std::string config = environment("XDG_CONFIG_HOME");
+  if (config.empty()) config = environment("HOME") + "/.config";
   std::vector<std::string> paths;
   std::error_code failure;
   fs::directory_iterator entries(fs::path(config) / "muster" / "clusters", failure);
@@ -53,7 +49,7 @@ std::vector<std::string> user_cluster_files() {
 
 std::vector<std::string> cluster_files(const CommonOptions& common) {
   if (!common.cluster_files.empty()) return common.cluster_files;
-  const std::string config = variable("MUSTER_CONFIG");
+  const std::string config = environment("MUSTER_CONFIG");
   return config.empty() ? user_cluster_files() : split_paths(config);
 }
 

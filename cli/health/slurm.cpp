@@ -45,11 +45,6 @@ void answer_at_deadline() {
   ::alarm(static_cast<unsigned>(limit.count()));
 }
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // Of a job that had the whole node: nothing of its user may be left.
 std::set<std::int64_t> ended_users(bool is_idle) {
   const std::string text = environment("SLURM_JOB_UID");

@@ -172,6 +172,11 @@ void read_tail(int from, std::string& text) {
 
 namespace fs = std::filesystem;
 
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
 std::string self_exe() {
   std::error_code failed;
   const fs::path name = fs::read_symlink("/proc/self/exe", failed);

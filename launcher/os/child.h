@@ -55,6 +55,9 @@ void read_tail(int from, std::string& text);
 
 std::string self_exe();
 
+// A variable of our own environment; empty where it is not set.
+std::string environment(const char* name);
+
 // How a child ended, as waitpid says it.
 
 ExitStatus exit_status_of(int wait_status);

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "launcher/os/child.h"
 #include "launcher/transport/link/push_gate.h"
 #include "launcher/transport/local.h"
 #include "launcher/transport/openssh_transport.h"
@@ -72,11 +73,6 @@ class TransportSelector final : public Transport {
   SshConfigQuery config_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 }  // namespace
 

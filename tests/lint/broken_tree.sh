@@ -22,7 +22,7 @@ good_tree() {
   echo 'set aside' >tests/lint/banned_phrases
   cp "$(dirname "$rules")/../../scripts/count-house" scripts/
   printf '%s\n' 'product_files 3' 'product_lines 99' 'test_lines 9' 'folder_files 2' \
-    'knotted_folders 0' >tests/lint/house_limits
+    'knotted_folders 0' 'small_units 0' 'repeated_helpers 0' >tests/lint/house_limits
 }
 
 broken() { # RULE LINE-OF-SHELL: the rule fails once the line has run in the good tree
@@ -72,6 +72,10 @@ broken house 'for i in $(seq 99); do echo "// $i"; done '"$add"
 broken house 'for i in $(seq 9); do echo "// $i"; done >>tests/a_test.cpp'
 broken house 'touch scheduler/a.h scheduler/b.h'
 broken house 'echo "#include \"scheduler/verb.h\"" >>scheduler/model/noun.h'
+broken house 'echo "int noun;" >scheduler/model/noun.cpp'
+helper='int twice(int a) {\n  a += a;\n  return a;\n}\n'
+broken house 'for i in health/a cli/b scheduler/c; do printf "'"$helper"'" >$i.cpp; done
+  sed -i "s/_files .*/_files 9/" tests/lint/house_limits'
 broken readme_length 'for i in $(seq 61); do echo line; done >scheduler/README.md'
 broken readme_length 'for i in $(seq 201); do echo line; done >README.md'
 broken folder_readme 'rm scheduler/README.md'

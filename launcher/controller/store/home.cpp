@@ -5,19 +5,15 @@
 
 #include <cstdlib>
 
+#include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
 
 namespace muster {
 
 namespace {
 
-std::filesystem::path variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 std::filesystem::path home_of_user() {
-  if (auto home = variable("HOME"); home.is_absolute()) return home;
+  if (auto home = std::filesystem::path(environment("HOME")); home.is_absolute()) return home;
   const passwd* entry = ::getpwuid(::geteuid());
   return entry == nullptr ? "" : entry->pw_dir;
 }
@@ -34,10 +30,11 @@ Status usable(const Home& home, const Error& why) {
 }  // namespace
 
 Home Home::from_environment() {
-  if (const auto home = variable("MUSTER_HOME"); !home.empty()) {
+  if (const auto home = std::filesystem::path(environment("MUSTER_HOME")); !home.empty()) {
     return Home{std::filesystem::absolute(home)};
   }
-  if (const auto state = variable("XDG_STATE_HOME"); state.is_absolute()) {
+  if (const auto state = std::filesystem::path(environment("XDG_STATE_HOME"));
+      state.is_absolute()) {
     return Home{state / "muster"};
   }
   const auto home = home_of_user();
