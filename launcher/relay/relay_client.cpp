@@ -25,7 +25,7 @@ ConnectProfile believable(ConnectProfile profile) {
   constexpr std::int64_t longest_us = std::chrono::microseconds(std::chrono::hours(24)).count();
   profile.resize(std::min(profile.size(), most_phases));
   for (PhaseTime& each : profile) {
-    each.phase = printable(each.phase, longest_reason_bytes);
+    each.phase = shown_text(each.phase, longest_reason_bytes);
     each.us = std::clamp<std::int64_t>(each.us, 0, longest_us);
   }
   return profile;
@@ -224,8 +224,8 @@ void RelayClient::on(const RelayClosed& closed, std::string&&) {
 }
 
 LinkFailure RelayClient::by_way(LinkFailure failure) const {
-  failure.message =
-      printable(failure.message, longest_reason_bytes) + " (reached through " + parent_.value + ")";
+  failure.message = shown_text(failure.message, longest_reason_bytes) + " (reached through " +
+                    parent_.value + ")";
   return failure;
 }
 

@@ -93,7 +93,7 @@ std::string describe(const NodeAddress& node) {
   return node.id.value + " (" + node.host + ")";
 }
 
-std::string printable(std::string_view text, std::size_t longest) {
+std::string shown_text(std::string_view text, std::size_t longest) {
   std::string line(text);
   std::erase_if(line, [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; });
   return line.substr(0, longest);
@@ -103,7 +103,7 @@ std::string last_line(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
     text.remove_suffix(1);
   }
-  return printable(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
+  return shown_text(text.substr(text.rfind('\n') == text.npos ? 0 : text.rfind('\n') + 1));
 }
 
 LinkFailure attach_failure(const NodeAddress& node, const RemoteExit& exit, bool shell_started,
@@ -157,7 +157,7 @@ std::string machine_mismatch(std::string_view binary, std::string_view uname) {
   if (ours == machines.end()) return "";
   const std::string needed = "Linux " + std::string(ours->uname);
   return uname == needed ? ""
-                         : "the node is " + printable(uname) + ", this muster is for " + needed;
+                         : "the node is " + shown_text(uname) + ", this muster is for " + needed;
 }
 
 }  // namespace muster

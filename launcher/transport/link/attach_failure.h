@@ -32,7 +32,7 @@ class Tail {
 std::string describe(const NodeAddress& node);
 
 // What came from another machine, without control characters and not too long.
-std::string printable(std::string_view text, std::size_t longest = 300);
+std::string shown_text(std::string_view text, std::size_t longest = 300);
 
 // The last line with something on it, without control characters.
 std::string last_line(std::string_view text);

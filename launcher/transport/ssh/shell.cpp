@@ -192,7 +192,7 @@ void Channel::wait_for_exit() {
   char* signal = nullptr;
   libssh2_channel_get_exit_signal(channel_, &signal, nullptr, nullptr, nullptr, nullptr, nullptr);
   if (signal == nullptr) return exited({libssh2_channel_get_exit_status(channel_), ""});
-  exited({std::nullopt, "killed by signal " + printable(signal)});
+  exited({std::nullopt, "killed by signal " + shown_text(signal)});
   libssh2_free(session_->get(), signal);
 }
 
