@@ -1,5 +1,6 @@
 // Runs the verb that the command line names (cli/verbs/verbs.def is the table of contents), or one
 // of the processes that muster itself starts.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -171,6 +172,16 @@ void add_controller(CommandLine& line) {
 // Old names of what another program does: `muster sandbox up`, `muster drill FILE`.
 int run_sandbox_program(std::vector<std::string> words) {
   const auto program = std::filesystem::path(self_exe()).parent_path() / "muster-sandbox";
+  // Often run as root, perhaps from a directory where others may put files.
+  struct stat ours {
+  }, theirs{};
+  if (::stat("/proc/self/exe", &ours) == 0 && ::stat(program.c_str(), &theirs) == 0) {
+    const bool is_trusted = theirs.st_uid == 0 || theirs.st_uid == ours.st_uid;
+    if (!is_trusted || (theirs.st_mode & S_IWOTH) != 0) {
+      const std::string why = is_trusted ? "everybody can write it" : "it is not of muster's owner";
+      return print_error("not started: " + program.string() + ": " + why, plain_failure, {});
+    }
+  }
   if (words.front() == "sandbox") words.erase(words.begin());
   words.insert(words.begin(), program);
   std::vector<char*> arguments;

@@ -9,6 +9,10 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
   expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups env MUSTER_HOME="$work/x" \
     "$work/muster" sandbox up --hosts 3
   has err "sudo $work/muster-sandbox up --hosts 3"
+  # Of somebody who is neither root nor muster's owner.
+  chown 65533 "$work/muster-sandbox"
+  expect 1 "$work/muster" sandbox list
+  has err "it is not of muster's owner"
   # Where it is missing, that is what is said.
   mv "$work/muster-sandbox" "$work/elsewhere"
   expect 1 "$work/muster" sandbox list

@@ -72,7 +72,6 @@ TEST_CASE("commands come out as they went in") {
   REQUIRE(read.request.gpus);
   CHECK_FALSE(read.request.gpus->processes);
   CHECK(read.request.gpus->inforom);
-  CHECK(read.request.gpus->topology);
   CHECK(read.skip.contains("/b/2"));
 
   const auto without = decode_command(body(encode(ReadCommand{})));
