@@ -66,7 +66,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       {&sender_, &stalls_, &remedies_, &inbox_of_agents_, &folders_, &health_, &relay_, this});
 }
 
-Requests::RequestContext Controller::desk() {
+Requests::Context Controller::request_context() {
   return {state_,
           *journal_,
           rows_,

@@ -53,7 +53,7 @@ class Controller final : public Observer, private NodeListener {
 
   // Replays the journal and takes up the work that is pending.
   Status start();
-  Requests::RequestContext desk();
+  Requests::Context request_context();
   void client_gone(const std::shared_ptr<Session>& session);
   // A request of a client journals first and answers with the outcome.
   using Answer = std::function<void(Status)>;

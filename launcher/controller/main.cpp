@@ -104,7 +104,7 @@ struct Service {
                     [this](const auto& argv, Milliseconds limit, auto done) {
                       commands.run(argv, limit, std::move(done));
                     }}),
-        requests(controller.desk()),
+        requests(controller.request_context()),
         server(
             io,
             [this](const std::shared_ptr<Session>& session, ToController request,

@@ -128,16 +128,16 @@ void World::drain_some() {
 
 void World::resume_some() {
   if (!controller_ || life_->is_over() || submitted_.empty()) return;
-  const JobId job = submitted_[static_cast<std::size_t>(
-      dice_.upto(static_cast<int>(submitted_.size())))];
+  const JobId job =
+      submitted_[static_cast<std::size_t>(dice_.upto(static_cast<int>(submitted_.size())))];
   if (find_job(promises_.state(), job) != nullptr) return;
-  Requests::Desk desk = controller_->desk();
-  const auto records = desk.journal.records_of(job);
-  const auto row = desk.journal.job(job);
-  if (!records || !row || !*row || find_job(desk.state, job) != nullptr) return;
+  Requests::Context context = controller_->request_context();
+  const auto records = context.journal.records_of(job);
+  const auto row = context.journal.job(job);
+  if (!records || !row || !*row || find_job(context.state, job) != nullptr) return;
   auto resumed = resume_request(*records, std::nullopt);
   if (!resumed) return;
-  desk.rows.restore(**row);
+  context.rows.restore(**row);
   request("resume " + job.value, std::move(*resumed));
 }
 

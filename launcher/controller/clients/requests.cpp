@@ -108,7 +108,7 @@ Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, co
 
 void Requests::handle(const std::shared_ptr<Session>& session, ToController request,
                       std::string_view payload) {
-  if (std::holds_alternative<ExecInput>(request)) return desk_.relay.input(session, payload);
+  if (std::holds_alternative<ExecInput>(request)) return context_.relay.input(session, payload);
   std::visit([&](const auto& what) { take(session, what); }, request);
 }
 
@@ -124,36 +124,36 @@ void Requests::take(const std::shared_ptr<Session>& session, const Submit& reque
         "compute target " + request.target.name + " of job " + job.value + " has no nodes",
         ExitCode::invalid_job);
   }
-  const auto known = desk_.journal.job(job);
+  const auto known = context_.journal.job(job);
   if (!known) return session->refuse(known.error().message, ExitCode::internal);
-  if (*known || find_job(desk_.state, job) != nullptr || !arriving_.insert(job).second) {
+  if (*known || find_job(context_.state, job) != nullptr || !arriving_.insert(job).second) {
     return session->refuse("a job called " + job.value + " exists already: choose another name",
                            ExitCode::invalid_job);
   }
-  desk_.observe(JobSubmitted{job, request.spec, request.target, request.user},
-                answering(session, job));
+  context_.observe(JobSubmitted{job, request.spec, request.target, request.user},
+                   answering(session, job));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Cancel& request) {
-  if (find_job(desk_.state, request.job) == nullptr) {
-    const auto row = desk_.journal.job(request.job);
+  if (find_job(context_.state, request.job) == nullptr) {
+    const auto row = context_.journal.job(request.job);
     const bool ended = row && *row;
     return session->refuse(ended
                                ? "job " + request.job.value + " has already ended: " + (*row)->state
                                : "job " + request.job.value + " not found",
                            ExitCode::failure);
   }
-  desk_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
+  context_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
-  if (find_job(desk_.state, request.job) != nullptr) {
+  if (find_job(context_.state, request.job) != nullptr) {
     return session->refuse(
         "job " + request.job.value + " has not ended: there is nothing to resume",
         ExitCode::failure);
   }
-  const auto row = desk_.journal.job(request.job);
-  const auto records = desk_.journal.records_of(request.job);
+  const auto row = context_.journal.job(request.job);
+  const auto records = context_.journal.records_of(request.job);
   if (!row || !records) {
     return session->refuse(!row ? row.error().message : records.error().message,
                            ExitCode::internal);
@@ -170,8 +170,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
     return session->refuse("job " + request.job.value + " is being resumed already",
                            ExitCode::failure);
   }
-  desk_.rows.restore(**row);
-  desk_.observe(std::move(*resume), answering(session, request.job));
+  context_.rows.restore(**row);
+  context_.observe(std::move(*resume), answering(session, request.job));
 }
 
 // Whoever undrains a node, or arms a check again, has seen to the faults: agents would refuse the
@@ -183,14 +183,14 @@ void Requests::report_fixed(const Node& node, const std::string& check) {
     if (check.empty() || fault.check == check) mended.ids.push_back(fault.id);
   }
   // Of an undrained node none as well: what a gate has measured there is measured anew.
-  if (!mended.ids.empty() || check.empty()) desk_.pool.send(node.id, mended);
+  if (!mended.ids.empty() || check.empty()) context_.pool.send(node.id, mended);
 }
 
 // To the agents of the nodes that it is about.
 void Requests::report_rearmed(const std::string& breaker) {
   const std::string check(check_of_breaker(breaker));
-  for (const auto& [id, node] : desk_.state.nodes) {
-    if (is_breaker_of(breaker, targets_of(desk_.state, id))) report_fixed(node, check);
+  for (const auto& [id, node] : context_.state.nodes) {
+    if (is_breaker_of(breaker, targets_of(context_.state, id))) report_fixed(node, check);
   }
 }
 
@@ -198,34 +198,34 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
   std::function<void()> done;
   if (!request.drained) {
     done = [this, id = request.node] {
-      if (const Node* node = find_node(desk_.state, id)) report_fixed(*node, "");
+      if (const Node* node = find_node(context_.state, id)) report_fixed(*node, "");
     };
   }
-  desk_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
-                answering(session, {}, std::move(done)));
+  context_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
+                   answering(session, {}, std::move(done)));
 }
 
 // One record for each, so that what is not open anywhere is not forgotten there.
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
-  const auto names = open_breakers(desk_.state, request.target);
+  const auto names = open_breakers(context_.state, request.target);
   if (names.empty()) {
-    return session->refuse(nothing_open(desk_.state, request.target), ExitCode::failure);
+    return session->refuse(nothing_open(context_.state, request.target), ExitCode::failure);
   }
   for (const std::string& name : names) {
     std::function<void()> done;
-    if (desk_.state.breakers.at(name).is_check) done = [this, name] { report_rearmed(name); };
+    if (context_.state.breakers.at(name).is_check) done = [this, name] { report_rearmed(name); };
     Answer answer = [done](Status outcome) {
       if (outcome && done) done();
     };
     const bool is_last = &name == &names.back();
-    desk_.observe(BreakerReset{name}, is_last ? answering(session, {}, done) : answer);
+    context_.observe(BreakerReset{name}, is_last ? answering(session, {}, done) : answer);
   }
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Watch& request) {
-  const JobRow* live = desk_.rows.find(request.job);
+  const JobRow* live = context_.rows.find(request.job);
   if (live != nullptr) {
-    desk_.watchers.add(request.job, session);
+    context_.watchers.add(request.job, session);
     JobEvent event;
     event.state = live->state;
     event.sentence = live->reason;
@@ -234,7 +234,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
     session->send(event);
     return;
   }
-  const auto row = desk_.journal.job(request.job);
+  const auto row = context_.journal.job(request.job);
   if (!row || !*row) {
     return session->refuse("job " + request.job.value + " not found", ExitCode::failure);
   }
@@ -245,16 +245,16 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
   NodesAnswer answer;
-  const Time now = desk_.wall_now();
-  for (const auto& [target, breaker] : desk_.state.breakers) {
+  const Time now = context_.wall_now();
+  for (const auto& [target, breaker] : context_.state.breakers) {
     if (!breaker.open_since) continue;
     answer.breakers.push_back({target, breaker.reason, *breaker.open_since, breaker.is_check});
   }
-  for (const auto& [id, node] : desk_.state.nodes) {
+  for (const auto& [id, node] : context_.state.nodes) {
     NodeLine line;
     line.node = id.value;
     line.link = link_state_text(node);
-    if (const LinkUp* agent = linked_agent(desk_.state, id)) {
+    if (const LinkUp* agent = linked_agent(context_.state, id)) {
       line.host_name = agent->host_name;
       line.through = agent->through;
     }
@@ -262,9 +262,9 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     if (node.owner) line.owner = node.owner->value;
     line.drained = node.drained;
     line.drain_reason = node.drain_reason;
-    report_memory(line, desk_.state, node, now);
-    if (const AgentConnection* connection = desk_.pool.find(id)) {
-      report_silence(line, desk_.state, node, *connection, now);
+    report_memory(line, context_.state, node, now);
+    if (const AgentConnection* connection = context_.pool.find(id)) {
+      report_silence(line, context_.state, node, *connection, now);
       for (const auto& [phase, us] : connection->reached().profile) {
         line.profile[phase] = Milliseconds{us / 1000};
       }
@@ -275,14 +275,14 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const AskVersion&) {
-  session->answer(VersionAnswer{desk_.build_id, ::getpid(),
-                                static_cast<std::int64_t>(desk_.state.jobs.size())});
+  session->answer(VersionAnswer{context_.build_id, ::getpid(),
+                                static_cast<std::int64_t>(context_.state.jobs.size())});
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Shutdown& request) {
-  if (request.retire_agents) desk_.pool.retire_all();
+  if (request.retire_agents) context_.pool.retire_all();
   session->answer(Accepted{});
-  desk_.shut_down();
+  context_.shut_down();
 }
 
 std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent,

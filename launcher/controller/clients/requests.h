@@ -24,7 +24,7 @@ class Requests {
   using Answer = std::function<void(Status)>;
 
   // The parts of the controller that requests read or change.
-  struct RequestContext {
+  struct Context {
     const State& state;
     Journal& journal;
     JobRows& rows;
@@ -38,7 +38,7 @@ class Requests {
     std::function<Time()> wall_now;
   };
 
-  explicit Requests(RequestContext desk) : desk_(std::move(desk)) {}
+  explicit Requests(Context context) : context_(std::move(context)) {}
   void handle(const std::shared_ptr<Session>& session, ToController request,
               std::string_view payload);
 
@@ -52,15 +52,15 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const ResetBreaker& request);
   void take(const std::shared_ptr<Session>& session, const Watch& request);
   void take(const std::shared_ptr<Session>& session, const Exec& request) {
-    desk_.relay.exec(session, request);
+    context_.relay.exec(session, request);
   }
   void take(const std::shared_ptr<Session>&, const ExecInput&) {}  // was taken with its payload
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);
   void take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-    desk_.health.look(session, request);
+    context_.health.look(session, request);
   }
   void take(const std::shared_ptr<Session>& session, const MeasureNodes& request) {
-    desk_.health.measure(session, request);
+    context_.health.measure(session, request);
   }
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
@@ -69,7 +69,7 @@ class Requests {
   Answer answering(const std::shared_ptr<Session>& session, const JobId& job,
                    std::function<void()> done = {});
 
-  RequestContext desk_;
+  Context context_;
   std::set<JobId> arriving_;  // submitted or resumed, not yet journaled
 };
 

@@ -16,8 +16,8 @@ TEST_CASE("a submission that could not be journaled is refused and leaves no tra
   const Status refused = muster.submit("ghost");
   REQUIRE_FALSE(refused);
   CHECK(refused.error().message == "the disk is full");
-  CHECK(muster.controller->desk().rows.find({"ghost"}) == nullptr);
-  CHECK_FALSE(muster.controller->desk().state.jobs.contains({"ghost"}));
+  CHECK(muster.controller->request_context().rows.find({"ghost"}) == nullptr);
+  CHECK_FALSE(muster.controller->request_context().state.jobs.contains({"ghost"}));
   muster.disk_fails = false;
   REQUIRE(muster.submit("real"));
   const auto reader = muster.store(Store::Mode::read_only);

@@ -21,7 +21,7 @@ struct Answer {
 };
 
 // The desk between a client and a transport that the test plays.
-struct RequestContext {
+struct ServedNodes {
   boost::asio::io_context io;
   FakeTransport transport;
   State state;
@@ -40,7 +40,7 @@ struct RequestContext {
     }
   } nothing_else;
 
-  RequestContext() { pool.set_listeners({&desk, &nothing_else}); }
+  ServedNodes() { pool.set_listeners({&desk, &nothing_else}); }
 
   void ask(const std::vector<std::string>& nodes, Milliseconds timeout = Milliseconds{60'000}) {
     LookAtNodes request;
@@ -114,7 +114,7 @@ ExecEnded ended_with(const std::string& id, int code, int signal = 0) {
 }  // namespace
 
 TEST_CASE("a node that is not connected is reached, asked, and its words are handed on") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1", "h2"});
   REQUIRE(desk.transport.asked.size() == 2);
   const auto wire = desk.reach(0);
@@ -140,7 +140,7 @@ TEST_CASE("a node that is not connected is reached, asked, and its words are han
 
 TEST_CASE(
     "a failure that is no news is an answer as well, and no pause keeps a node from its try") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1", "h2"});
   desk.transport.asked[0].done(LinkFailure{LinkFailureKind::unreachable, "no route"});
   CHECK(desk.answers().size() == 1);
@@ -151,7 +151,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a program that ends otherwise, a lost link and silence are told with the reason") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1", "h2", "h3"}, Milliseconds{30});
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
@@ -174,7 +174,7 @@ TEST_CASE("a program that ends otherwise, a lost link and silence are told with 
 }
 
 TEST_CASE("a node that a job holds is not connected for this, and is said to be held") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.hold("h1");
   desk.ask({"h1"});
   CHECK(desk.transport.asked.empty());
@@ -184,7 +184,7 @@ TEST_CASE("a node that a job holds is not connected for this, and is said to be 
 }
 
 TEST_CASE("checks that a beginning job ended are done again beside it") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1"});
   const auto wire = desk.reach(0);
   const LookAtHealth first = desk.asked_of(*wire);
@@ -200,7 +200,7 @@ TEST_CASE("checks that a beginning job ended are done again beside it") {
 }
 
 TEST_CASE("checks that were killed on a free node are no answer, and are not begun again") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1"});
   const auto wire = desk.reach(0);
   wire->say(ended_with(desk.asked_of(*wire).id, 0, SIGKILL));
@@ -210,7 +210,7 @@ TEST_CASE("checks that were killed on a free node are no answer, and are not beg
 }
 
 TEST_CASE("a client that goes away ends what it asked for") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1"});
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of(*wire).id;
@@ -223,7 +223,7 @@ TEST_CASE("a client that goes away ends what it asked for") {
 }
 
 TEST_CASE("an answer without end is cut off and said to be none") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1"});
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of(*wire).id;
@@ -236,8 +236,8 @@ TEST_CASE("an answer without end is cut off and said to be none") {
 }
 
 TEST_CASE("an idle node is measured, and what it says is handed on") {
-  RequestContext desk;
-  MeasureNodes request = RequestContext::measurement({"h1"});
+  ServedNodes desk;
+  MeasureNodes request = ServedNodes::measurement({"h1"});
   request.words = {"--only", "cpu"};
   desk.measure(request);
   const auto wire = desk.reach(0);
@@ -254,8 +254,8 @@ TEST_CASE("an idle node is measured, and what it says is handed on") {
 }
 
 TEST_CASE("a node that is not idle gives its own reason, an agent that refuses another one") {
-  RequestContext desk;
-  desk.measure(RequestContext::measurement({"h1", "h2"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::measurement({"h1", "h2"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   const std::string id = desk.asked_of<MeasureNode>(*one).id;
@@ -274,8 +274,8 @@ TEST_CASE("a node that is not idle gives its own reason, an agent that refuses a
 }
 
 TEST_CASE("a measurement that could not be started is told apart from one that failed") {
-  RequestContext desk;
-  desk.measure(RequestContext::probes({"h1", "h2", "h3"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::probes({"h1", "h2", "h3"}));
   const auto one = desk.reach(0);
   const auto two = desk.reach(1);
   one->say(ended_with(desk.asked_of<MeasureNode>(*one).id, 127));
@@ -293,10 +293,10 @@ TEST_CASE("a measurement that could not be started is told apart from one that f
 }
 
 TEST_CASE("a node that a job holds is neither reached nor measured") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.hold("h1");
   desk.hold("h2");
-  desk.measure(RequestContext::measurement({"h1", "h2"}));
+  desk.measure(ServedNodes::measurement({"h1", "h2"}));
   CHECK(desk.transport.asked.empty());
   const auto answers = desk.answers();
   REQUIRE(answers.size() == 2);
@@ -307,8 +307,8 @@ TEST_CASE("a node that a job holds is neither reached nor measured") {
 }
 
 TEST_CASE("a job that got the node before it was reached keeps it from being measured") {
-  RequestContext desk;
-  desk.measure(RequestContext::measurement({"h1"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::measurement({"h1"}));
   desk.hold("h1");
   const auto wire = desk.reach(0);
   CHECK(wire->take<MeasureNode>().empty());
@@ -317,8 +317,8 @@ TEST_CASE("a job that got the node before it was reached keeps it from being mea
 }
 
 TEST_CASE("an agent of before there were measurements is not asked for one, and that is said") {
-  RequestContext desk;
-  desk.measure(RequestContext::measurement({"h1"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::measurement({"h1"}));
   const auto wire = desk.reach(0, false);
   CHECK(wire->take<MeasureNode>().empty());
   const Answer answer = desk.answer();
@@ -328,8 +328,8 @@ TEST_CASE("an agent of before there were measurements is not asked for one, and 
 }
 
 TEST_CASE("a measurement that a beginning job ended is not begun again") {
-  RequestContext desk;
-  desk.measure(RequestContext::measurement({"h1"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::measurement({"h1"}));
   const auto wire = desk.reach(0);
   const std::string id = desk.asked_of<MeasureNode>(*wire).id;
   desk.hold("h1");
@@ -341,8 +341,8 @@ TEST_CASE("a measurement that a beginning job ended is not begun again") {
 }
 
 TEST_CASE("a probe that was killed, or ended while a job had its node, says nothing of the node") {
-  RequestContext desk;
-  desk.measure(RequestContext::probes({"h1", "h2", "h3", "h4"}));
+  ServedNodes desk;
+  desk.measure(ServedNodes::probes({"h1", "h2", "h3", "h4"}));
   std::vector<std::shared_ptr<FakeWire>> wires;
   for (std::size_t i = 0; i < 4; ++i) wires.push_back(desk.reach(i));
   const auto end = [&](std::size_t i, int code, int signal) {
@@ -360,8 +360,8 @@ TEST_CASE("a probe that was killed, or ended while a job had its node, says noth
 }
 
 TEST_CASE("probes have the words and the token of their run, and are told apart by their place") {
-  RequestContext desk;
-  MeasureNodes request = RequestContext::probes({"h1", "h2"});
+  ServedNodes desk;
+  MeasureNodes request = ServedNodes::probes({"h1", "h2"});
   request.probes.push_back({NodeId{"h1"}, {"tcp-connect", "h2"}, Milliseconds{60'000}});
   desk.measure(request);
   REQUIRE(desk.transport.asked.size() == 2);
@@ -382,8 +382,8 @@ TEST_CASE("probes have the words and the token of their run, and are told apart 
 }
 
 TEST_CASE("what a probe said before it was killed or failed is handed on with the reason") {
-  RequestContext desk;
-  MeasureNodes request = RequestContext::probes({"h1", "h2"});
+  ServedNodes desk;
+  MeasureNodes request = ServedNodes::probes({"h1", "h2"});
   request.probes[0].limit = Milliseconds{30};
   desk.measure(request);
   const auto one = desk.reach(0);
@@ -408,8 +408,8 @@ TEST_CASE("what a probe said before it was killed or failed is handed on with th
 }
 
 TEST_CASE("a probe's limit counts from its start, not from when its node was looked for") {
-  RequestContext desk;
-  MeasureNodes request = RequestContext::probes({"h1"});
+  ServedNodes desk;
+  MeasureNodes request = ServedNodes::probes({"h1"});
   request.timeout = Milliseconds{30};
   desk.measure(request);
   const auto wire = desk.reach(0);
@@ -421,8 +421,8 @@ TEST_CASE("a probe's limit counts from its start, not from when its node was loo
 }
 
 TEST_CASE("probes of nodes that are not meant are refused as a whole") {
-  RequestContext desk;
-  MeasureNodes request = RequestContext::probes({"h1"});
+  ServedNodes desk;
+  MeasureNodes request = ServedNodes::probes({"h1"});
   request.probes.push_back({NodeId{"h9"}, {"cpu"}, Milliseconds{60'000}});
   desk.measure(request);
   CHECK(desk.transport.asked.empty());
@@ -432,7 +432,7 @@ TEST_CASE("probes of nodes that are not meant are refused as a whole") {
 }
 
 TEST_CASE("a node that nobody waits for any more is not dialled again") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.ask({"h1"});
   desk.transport.asked[0].done(LinkFailure{LinkFailureKind::unreachable, "no route"});
   CHECK(desk.answers().size() == 1);
@@ -441,7 +441,7 @@ TEST_CASE("a node that nobody waits for any more is not dialled again") {
 }
 
 TEST_CASE("a node that a job wants is dialled on after a look at it") {
-  RequestContext desk;
+  ServedNodes desk;
   desk.pool.want(address_of("h1", "h1"), target_with(Milliseconds{60'000}), "");
   desk.ask({"h1"});
   desk.transport.asked[0].done(LinkFailure{LinkFailureKind::unreachable, "no route"});
@@ -451,7 +451,7 @@ TEST_CASE("a node that a job wants is dialled on after a look at it") {
 }
 
 TEST_CASE("answers that are larger together than a client's queue all come to one that reads") {
-  RequestContext desk;
+  ServedNodes desk;
   std::vector<std::string> nodes;
   for (int i = 0; i < 40; ++i) nodes.push_back("n" + std::to_string(i));
   desk.ask(nodes);
@@ -472,7 +472,7 @@ TEST_CASE("answers that are larger together than a client's queue all come to on
 }
 
 TEST_CASE("while much waits for a client that does not read, no more nodes are requested it") {
-  RequestContext desk;
+  ServedNodes desk;
   std::vector<std::string> nodes;
   for (int i = 0; i < 40; ++i) nodes.push_back("n" + std::to_string(i));
   desk.ask(nodes);

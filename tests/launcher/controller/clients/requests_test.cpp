@@ -18,7 +18,7 @@ struct Served : RunningController {
 
   Served() {
     start();
-    requests.emplace(controller->desk());
+    requests.emplace(controller->request_context());
     server.emplace(
         io,
         [this](const std::shared_ptr<Session>& session, ToController request, std::string payload) {
@@ -136,8 +136,10 @@ TEST_CASE("who watches a job hears its state, then what happens, then its end") 
   std::vector<JobEvent> events;
   std::optional<Ended> end;
   while (const auto message = watcher.next()) {
-    if (const auto* event = std::get_if<JobEvent>(&*message)) events.push_back(*event);
-    else end = std::get<Ended>(*message);
+    if (const auto* event = std::get_if<JobEvent>(&*message))
+      events.push_back(*event);
+    else
+      end = std::get<Ended>(*message);
   }
   CHECK(std::any_of(events.begin(), events.end(), [](const JobEvent& event) {
     return event.sentence.find("cancel") != std::string::npos;
@@ -198,7 +200,7 @@ TEST_CASE("a controller says its build and how many jobs it has, and ends when i
   ask_for<Accepted>(served, submission("j"));
   const auto version = ask_for<VersionAnswer>(served, AskVersion{});
   CHECK(version.live_jobs == 1);
-  CHECK(version.build_id == served.controller->desk().build_id);
+  CHECK(version.build_id == served.controller->request_context().build_id);
   CHECK(served.ends_asked == 0);
   ask_for<Accepted>(served, Shutdown{});
   served.run_until([&served] { return served.ends_asked == 1; });
