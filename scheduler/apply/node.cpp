@@ -26,7 +26,7 @@ void meet_agent(Attempt& attempt, const LinkUp& up, bool is_fresh, Time at) {
   if (!node) return;
   if (is_preparing(*node) && is_fresh && is_active(*node)) *node = joining_node(up.node, at);
   if (!attempt.launched && is_fresh) ask_again(attempt, *node);
-  if (!node->agent) return;
+  if (!is_agent_known(*node)) return;
   StartAgent& agent = *node->agent;
   if (agent.id == up.agent_id) return agent.lost.reset();
   const bool rebooted = agent.change == AgentChange::rebooted || agent.boot_id != up.boot_id;
@@ -39,8 +39,9 @@ void hear_nothing(State& state, const Node& known, const LinkDown& down, Time at
   Job* job = known.owner ? find_job(state, *known.owner) : nullptr;
   Attempt* attempt = job ? active_attempt(*job) : nullptr;
   AttemptNode* node = attempt ? find_node(*attempt, down.node) : nullptr;
-  if (!node || !node->agent || node->agent->lost) return;
-  node->agent->lost = LinkLoss{at, down.silent_since};
+  if (!node || !may_have_started(*attempt, *node)) return;
+  if (!node->agent) node->agent.emplace();
+  if (!node->agent->lost) node->agent->lost = LinkLoss{at, down.silent_since};
 }
 
 // Somebody has looked at it. What was set aside stays counted among those of the last minutes.

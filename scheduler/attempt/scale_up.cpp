@@ -34,8 +34,8 @@ bool may_come(const State& state, const Attempt& attempt, const NodeId& id) {
   const LinkUp* agent = linked_agent(state, id);
   if (!agent || find_node(attempt, id)) return false;
   return std::ranges::none_of(attempt.nodes, [&](const AttemptNode& before) {
-    const bool is_known = !before.agent || before.agent->id == agent->agent_id;
-    return before.id == id && is_known;
+    const bool is_same = !is_agent_known(before) || before.agent->id == agent->agent_id;
+    return before.id == id && is_same;
   });
 }
 

@@ -197,6 +197,10 @@ bool has_started(const AttemptNode& node) {
   return node.started && node.started->error.empty();
 }
 
+bool is_agent_known(const AttemptNode& node) {
+  return node.agent && !node.agent->id.empty();
+}
+
 bool has_changed_agent(const AttemptNode& node) {
   return node.agent && node.agent->change != AgentChange::none;
 }

@@ -63,6 +63,7 @@ bool is_preparing(const AttemptNode& node);  // taken while the others ran, its 
 bool is_getting_ready(const AttemptNode& node);  // started so, and not all wait to be members
 bool may_have_started(const Attempt& attempt, const AttemptNode& node);  // its ranks
 bool has_started(const AttemptNode& node);                               // told so, without error
+bool is_agent_known(const AttemptNode& node);     // that was told to start them
 bool has_changed_agent(const AttemptNode& node);  // another answers: the ranks here are gone
 bool has_rebooted(const AttemptNode& node);       // as has its host
 bool is_clean(const AttemptNode& node);

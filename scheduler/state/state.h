@@ -42,7 +42,7 @@ struct LinkLoss {
   std::optional<ClockInterval> silent_since;  // between its last word and then
 };
 struct StartAgent {
-  std::string id;
+  std::string id;  // empty: it was not known
   std::string boot_id;
   std::optional<LinkLoss> lost{};          // until the same agent answers again
   AgentChange change = AgentChange::none;  // another one has answered

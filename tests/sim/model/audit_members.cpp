@@ -28,7 +28,7 @@ void RecordAudit::check(const State& before, Time at, const NodeAdded& record) {
     check_free(before, at, record.job, record.node);
   const LinkUp* agent = linked_agent(before, record.node);
   for (const AttemptNode& node : attempt->nodes) {
-    const bool is_same = !agent || !node.agent || node.agent->id == agent->agent_id;
+    const bool is_same = !agent || !is_agent_known(node) || node.agent->id == agent->agent_id;
     if (node.id == record.node && is_same) {
       fail(record.job, "I2: " + record.node.value + " is taken twice under one agent");
     }

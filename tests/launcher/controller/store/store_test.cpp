@@ -300,7 +300,7 @@ TEST_CASE_METHOD(OpenStore, "of all that jobs are requested by, each leaves out 
   CHECK(names(with(&JobFilter::state, Text("completed"))) == "odd ");
   CHECK(names(with(&JobFilter::experiment, Text("Sweep"))) == "odd ");
   CHECK(names(with(&JobFilter::user, Text("ann"))) == "odd ");
-  CHECK(names(with(&JobFilter::compute, Text("farm"))) == "odd ");
+  CHECK(names(with(&JobFilter::compute, Text("FARM"))) == "odd ");
   CHECK(names(with(&JobFilter::node, Text("h02"))) == "b a ");
   CHECK(names(with(&JobFilter::node, Text("h0"))).empty());
   CHECK(names(with(&JobFilter::tag, Text("rush"))) == "odd ");
