@@ -134,9 +134,12 @@ std::vector<std::string> debugger_for(const ProcessInfo& process, const std::str
 
 void add_stacks(std::vector<std::string>& lines, const ProcessInfo& process,
                 const std::string& programs) {
-  const auto argv = debugger_for(process, programs);
+  auto argv = debugger_for(process, programs);
   if (argv.empty()) return;
   const std::string name = std::filesystem::path(argv.front()).filename().string();
+  // Nothing of the agent's own environment: DEBUGINFOD_URLS would make eu-stack wait for servers
+  // while it holds the process up.
+  argv.insert(argv.begin(), {"/usr/bin/env", "-i", "PATH=" + programs});
   const ToolRun run = ToolProcess(argv, text_limit_bytes).wait(Clock::now() + debugger_limit);
   std::istringstream text(run.output);
   std::size_t count = 0;

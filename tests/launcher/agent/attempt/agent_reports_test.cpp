@@ -247,6 +247,9 @@ TEST_CASE("a membership is replaced by a newer one alone") {
   CHECK(set(5, "{\"epoch\": 5, \"members\": [") == "the membership of epoch 5 is malformed");
   CHECK(set(4, members(4)) == "");
   CHECK(read_file(path) == members(4));
+  host.hello();
+  CHECK(set(3, members(3)) == "");  // over another connection
+  CHECK(read_file(path) == members(4));
 }
 
 TEST_CASE("ports of an attempt are let go when it is over") {
