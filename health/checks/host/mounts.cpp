@@ -115,14 +115,15 @@ void judge_answer(JudgedCheck& judged, const SourceFiles& files, const std::stri
 void judge_read_only(JudgedCheck& judged, const CheckInput& input) {
   const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
-  if (!reading.ok() || mounts.empty()) return judged.unreadable(mountinfo, reading);
+  const bool is_whole = reading.ok() && !mounts.empty();
+  if (!is_whole) judged.unreadable(mountinfo, reading);
   for (const Mount& mount : mounts) {
     if (!has_turned_read_only(mount)) continue;
     judged.fail(mount.point, "writable");
     judged.add_evidence(mount.point + " " + mount.type + " " + mount.source + " " + mount.options +
                         " " + mount.system_options);
   }
-  judged.pass("none");
+  if (is_whole) judged.pass("none");
 }
 
 std::vector<HealthFinding> judge_mounts(const CheckInput& input) {

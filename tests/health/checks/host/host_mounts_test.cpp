@@ -59,6 +59,16 @@ TEST_CASE("a file system that the kernel made read-only fails, one that a person
   CHECK(judged("host.ro", with_mounts(rows[0].text), fake_profile())[0].evidence.size() == 1);
 }
 
+TEST_CASE("a table of mounts that was cut off still tells what it shows") {
+  SourceFiles files;
+  files.add("/proc/self/mountinfo",
+            FileReading{"22 1 8:1 / / rw - ext4 /dev/sda1 ro\n", "longer than 262144 bytes"});
+  CHECK(judged("host.ro", files, fake_profile())[0].status == CheckStatus::fail);
+  files.add("/proc/self/mountinfo",
+            FileReading{"22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "longer than 262144 bytes"});
+  CHECK(judged("host.ro", files, fake_profile())[0].status == CheckStatus::unknown);
+}
+
 TEST_CASE("mounts of the profile are there or not") {
   const HealthProfile profile = fake_profile();
   auto findings = judged("host.mounts", healthy_host(), profile);
