@@ -64,7 +64,9 @@ void read_resources(const Value& value, JobSpec& spec) {
   MapReader map(value);
   read_instance_count(map.take("instance_count"), spec);
   store(spec.muster.nodes_max, map.take("max_instance_count").integer(1, most_nodes));
-  spec.instance_types = map.take("instance_type").texts();
+  for (std::string& type : map.take("instance_type").texts()) {
+    spec.instance_types.push_back(std::move(type));
+  }
   const Value shm_size = map.take("shm_size");
   if (const auto text = shm_size.text()) {
     spec.shm_size = *text;
