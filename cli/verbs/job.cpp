@@ -165,7 +165,7 @@ int update_tags(const UpdateOptions& options, const CommonOptions& common) {
   if (!found) return without_job(home, found.error(), common);
   const auto tags = updated_tags(found->row.tags, options.tags);
   if (!tags) return print_error(tags.error().message, usage_error, common);
-  return annotate(options.name, common, [&](Store& store, const FoundJob& job) {
+  return annotate(found->row.name, common, [&](Store& store, const FoundJob& job) {
     return store.set_tags(job.id(), *tags);
   });
 }

@@ -424,6 +424,14 @@ TEST_CASE("what was learned from a node is a profile that reads back") {
   CHECK(clean(write_health_profile(profile)) == profile);
 }
 
+TEST_CASE("the time of a full load and the level of a check are read, and written again") {
+  const HealthProfile profile = clean(
+      "profile: a\nchecks: {perf.sdc: {time_min: 30}, perf.dcgm: {mode: observe, level: 3}}\n");
+  CHECK(profile.checks.at("perf.sdc").limits.at("time_min") == 30);
+  CHECK(profile.checks.at("perf.dcgm").limits.at("level") == 3);
+  CHECK(clean(write_health_profile(profile)) == profile);
+}
+
 TEST_CASE("no text makes the reader of profiles fail") {
   std::mt19937 random(20260301);
   const std::string letters = "{}[]:,-#'\"\\ \n\t&*!|>%@abcgpuib0189._\x80\xff";
