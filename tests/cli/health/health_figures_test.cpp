@@ -90,14 +90,17 @@ TEST_CASE("what the fleet says takes the place of what the node said of the same
   CHECK(lower[7].why.starts_with("muster:node:perf.cpu"));
 }
 
-TEST_CASE("a figure that is missing is unknown, and unclear where it is required") {
+TEST_CASE("a node that gave no figure is unclear, also where its check is not required") {
   HealthProfile profile = site();
   auto answers = fleet({100, 100, 100, 100, 100, 100, 100, 100, std::nullopt}, profile);
   CHECK(answers[8].findings.at(0).status == "unknown");
-  CHECK(answers[8].fitness == NodeFitness::ok);
+  CHECK(answers[8].fitness == NodeFitness::unclear);
+  CHECK(answers[8].why.find("required check") == std::string::npos);
+  CHECK(health_exit(answers) == HealthExit::unclear);
   profile.required = {"perf.cpu"};
   answers = fleet({100, 100, 100, 100, 100, 100, 100, 100, std::nullopt}, profile);
   CHECK(answers[8].fitness == NodeFitness::unclear);
+  CHECK_THAT(answers[8].why, ContainsSubstring("required check did not pass: perf.cpu"));
   CHECK(health_exit(answers) == HealthExit::unclear);
 }
 
