@@ -20,9 +20,19 @@ JobEnded end(const Job& job, ExitCode code, const std::string& reason) {
 
 // Of a failure that is no rank's own.
 ExitCode code_of_class(const PastAttempt& past) {
-  if (past.cause.failure_class == FailureClass::hang) return ExitCode::hang;
-  if (past.cause.failure_class != FailureClass::preempted) return ExitCode::launch;
-  return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
+  switch (past.cause.failure_class) {
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::preempted:
+      return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
+    case FailureClass::user:
+    case FailureClass::infra:
+    case FailureClass::hw:
+    case FailureClass::sdc:
+    case FailureClass::divergence:
+      return ExitCode::launch;
+  }
+  return ExitCode::launch;
 }
 
 JobEnded end_with_own_code(const Job& job, const std::string& reason) {
@@ -137,9 +147,19 @@ std::string budget_text(const Budget& budget) {
 }
 
 ExitCode exhausted_code(FailureClass failure_class) {
-  if (failure_class == FailureClass::hang) return ExitCode::hang;
-  const bool is_site = failure_class == FailureClass::infra || failure_class == FailureClass::hw;
-  return is_site ? ExitCode::launch : ExitCode::gave_up;
+  switch (failure_class) {
+    case FailureClass::infra:
+    case FailureClass::hw:
+      return ExitCode::launch;
+    case FailureClass::hang:
+      return ExitCode::hang;
+    case FailureClass::user:
+    case FailureClass::sdc:
+    case FailureClass::preempted:
+    case FailureClass::divergence:
+      return ExitCode::gave_up;
+  }
+  return ExitCode::gave_up;
 }
 
 // ---- loops that restarting does not end -------------------------------------------------------

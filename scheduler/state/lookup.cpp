@@ -1,7 +1,6 @@
 #include "scheduler/state/lookup.h"
 
 #include <algorithm>
-#include <array>
 
 #include "scheduler/state/limits.h"
 
@@ -37,10 +36,18 @@ auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
 
 constexpr char before_target = '@';
 
-// In the order of AttemptPhase.
-constexpr std::array phase_names{"Preparing", "Preparing",  "Starting",  "Starting",
-                                 "Running",   "Finalizing", "Finalizing"};
-static_assert(phase_names.size() == std::variant_size_v<AttemptPhase>);
+const char* phase_name(const Attempt& attempt) {
+  struct Name {
+    const char* operator()(const Gathering&) const { return "Preparing"; }
+    const char* operator()(const Staging&) const { return "Preparing"; }
+    const char* operator()(const Reserving&) const { return "Starting"; }
+    const char* operator()(const Starting&) const { return "Starting"; }
+    const char* operator()(const Running&) const { return "Running"; }
+    const char* operator()(const Stopping&) const { return "Finalizing"; }
+    const char* operator()(const Collecting&) const { return "Finalizing"; }
+  };
+  return std::visit(Name{}, attempt.phase);
+}
 
 constexpr std::int64_t one_job = 1000;
 
@@ -286,7 +293,7 @@ const char* job_state_name(const State& state, const Job& job) {
 }
 
 const char* job_state_name(const Job& job) {
-  if (const Attempt* attempt = active_attempt(job)) return phase_names.at(attempt->phase.index());
+  if (const Attempt* attempt = active_attempt(job)) return phase_name(*attempt);
   const auto* queued = std::get_if<Queued>(&job.phase);
   const bool untouched = queued && queued->reason.empty() && job.past.empty();
   return untouched ? "NotStarted" : "Queued";
