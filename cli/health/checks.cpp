@@ -8,6 +8,7 @@
 
 #include "cli/health/host.h"
 #include "cli/health/profile.h"
+#include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
@@ -70,19 +71,14 @@ std::string limit_text(const HealthProfile& profile, const CheckSpec& check,
   return text;
 }
 
-template <class T>
-Document or_null(const std::optional<T>& value) {
-  return value ? Document(*value) : Document(nullptr);
-}
-
 Document limits_document(const HealthProfile& profile, const CheckSpec& check) {
   Document all = Document::array();
   for (const CheckLimit& limit : check.limits) {
     const auto value = limit_of(profile, check, limit.name);
     all.push_back(Document{{"name", limit.name},
                            {"unit", limit.unit},
-                           {"usual", or_null(limit.usual)},
-                           {"value", or_null(value)}});
+                           {"usual", value_or_null(limit.usual)},
+                           {"value", value_or_null(value)}});
   }
   return all;
 }
@@ -141,9 +137,9 @@ Document profiles_document() {
     const std::string& gpu = profile.match_gpu_name;
     all.push_back(Document{{"name", shipped.name},
                            {"gpu_name", gpu.empty() ? Document(nullptr) : Document(gpu)},
-                           {"gpus", or_null(profile.gpu.count)},
+                           {"gpus", value_or_null(profile.gpu.count)},
                            {"ports", profile.ib.ports},
-                           {"rate_gbps", or_null(profile.ib.rate_gbps)}});
+                           {"rate_gbps", value_or_null(profile.ib.rate_gbps)}});
   }
   return all;
 }

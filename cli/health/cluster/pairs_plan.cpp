@@ -114,13 +114,9 @@ std::string last_line(const PairsResult& result, bool color) {
   return inked("unknown", Ink::yellow, color) + ": " + one_line(joined(reasons, "; ")) + "\n";
 }
 
-Document text_or_null(const std::string& text) {
-  return text.empty() ? Document(nullptr) : Document(text);
-}
-
 Document document_of(const FaultVerdict& verdict) {
   return {{"kind", std::string(word_of(verdict.kind))}, {"names", verdict.names},
-          {"rail", text_or_null(verdict.rail)},         {"no_result", verdict.no_result},
+          {"rail", value_or_null(verdict.rail)},        {"no_result", verdict.no_result},
           {"path_possible", verdict.path_possible},     {"evidence", verdict.evidence}};
 }
 
@@ -341,7 +337,7 @@ Document pairs_document(const PairsResult& result) {
   Document out;
   out["ts"] = utc_text(result.at);
   out["target"] = result.target;
-  out["profile"] = text_or_null(result.profile);
+  out["profile"] = value_or_null(result.profile);
   out["took_ms"] = result.took.count();
   out["seed"] = result.seed;
   out["over"] = result.has_verbs ? "infiniband" : "tcp";
