@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {

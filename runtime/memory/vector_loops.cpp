@@ -1,4 +1,3 @@
-
 #include "runtime/memory/vector_loops.h"
 
 namespace muster {

@@ -317,7 +317,7 @@ std::string NodeHealthService::what_it_waits_for(const Look& look) const {
 void NodeHealthService::answer(Looks::iterator at, const std::string& error, bool is_void) {
   Look look = std::move(at->second);
   looks_.erase(at);
-  let_go(look.node);
+  release(look.node);
   const auto session = look.client.lock();
   if (!session) return;
   const bool is_started = !is_measurement(look.request) || (look.is_asked && !look.is_refused);
@@ -340,7 +340,7 @@ std::string NodeHealthService::drained_for(const NodeId& id) const {
   return node->drain_reason.empty() ? "drained by hand" : "drained: " + node->drain_reason;
 }
 
-void NodeHealthService::let_go(const NodeId& node) {
+void NodeHealthService::release(const NodeId& node) {
   const auto is_of_it = [&](const auto& item) { return item.second.node == node; };
   if (std::ranges::none_of(looks_, is_of_it)) pool_.await_no_more(node);
 }
@@ -355,7 +355,7 @@ void NodeHealthService::client_gone(const std::shared_ptr<Session>& session) {
   }
   for (const auto& [id, look] : gone) {
     if (look.is_asked) pool_.send(look.node, ExecStop{id});
-    let_go(look.node);
+    release(look.node);
   }
 }
 

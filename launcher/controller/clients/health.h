@@ -63,7 +63,7 @@ class NodeHealthService final : public NodeListener {
   void late(const std::string& id, Milliseconds timeout);
   // Ends the look; the client's connection with its last one. `is_void`: NodeLooked::is_void.
   void answer(Looks::iterator at, const std::string& error, bool is_void = false);
-  void let_go(const NodeId& node);  // unless another look waits for it
+  void release(const NodeId& node);  // unless another look waits for it
   bool is_held(const NodeId& node) const;
   std::string holder_of(const NodeId& node) const;
   std::string what_it_waits_for(const Look& look) const;

@@ -181,7 +181,7 @@ Status move_into_place(const std::string& from, const std::string& to) {
   return Error{"cannot write the job store " + to + ": " + std::generic_category().message(errno)};
 }
 
-// What a controller left that was killed while it did this is begun anew.
+// What a controller left that was killed while it did this is started again.
 Status make_file(const std::string& path) {
   const std::string fresh = path + ".new";
   for (const char* suffix : {"", "-journal"}) ::unlink((fresh + suffix).c_str());
