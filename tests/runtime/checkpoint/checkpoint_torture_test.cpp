@@ -4,6 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/retention.h"
@@ -37,9 +41,23 @@ constexpr std::uint64_t keep = 3;
   }
 }
 
+// What a saver may live: that of a save here and now twice over, so that some saves are done on a
+// busy machine too.
+std::chrono::microseconds life_max() {
+  Folder folder;
+  log_generation(folder.path(), 1, 0);
+  const auto began = std::chrono::steady_clock::now();
+  const ACheckpoint one{
+      .root = folder.path(), .step = 1, .generation = 1, .seed = 1, .lineage = {{1, 0}}};
+  one.commit();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+      std::chrono::steady_clock::now() - began);
+  return std::max(std::chrono::microseconds(100'000), 2 * took);
+}
+
 // Starts a saver, lets it live for a random time and kills it; returns the last step it told.
 std::uint64_t step_told_before_the_kill(const std::string& root, std::uint64_t generation,
-                                        std::uint64_t step) {
+                                        std::uint64_t step, std::chrono::microseconds life) {
   int pipe[2];
   REQUIRE(::pipe(pipe) == 0);
   const pid_t child = ::fork();
@@ -47,7 +65,8 @@ std::uint64_t step_told_before_the_kill(const std::string& root, std::uint64_t g
   if (child == 0) save_for_ever(root, generation, step, pipe[1]);
   ::close(pipe[1]);
   // The moment is the random input of this test, not a wait for something.
-  ::usleep(random_block(11, RandomPurpose::sample_order, 0, generation)[0] % 100000);
+  const auto drawn = random_block(11, RandomPurpose::sample_order, 0, generation)[0];
+  std::this_thread::sleep_for(std::chrono::microseconds(drawn % life.count()));
   ::kill(child, SIGKILL);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
@@ -64,10 +83,11 @@ std::uint64_t step_told_before_the_kill(const std::string& root, std::uint64_t g
 TEST_CASE(
     "a saver killed a hundred times loses no step it told of, and never leaves wrong values") {
   Folder folder;
+  const std::chrono::microseconds life = life_max();
   std::uint64_t told = 0;
   std::uint64_t step = 0;
   for (std::uint64_t generation = 1; generation <= kills; ++generation) {
-    told = step_told_before_the_kill(folder.path(), generation, step);
+    told = step_told_before_the_kill(folder.path(), generation, step, life);
     const CheckpointSearch search = search_checkpoints(folder.path());
     CAPTURE(generation, told);
     if (search.newest() == nullptr) {
