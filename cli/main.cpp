@@ -159,12 +159,12 @@ int agent_process(const std::vector<std::string>& words) {
 
 void add_controller(CommandLine& line) {
   line.verb<ControllerVerb>(
-      {"controller", "The process that owns queue and jobs; started when it is needed"},
+      {"controller", "Run or stop the controller, the process that owns the queue and the jobs"},
       run_controller, [](Arguments& of, ControllerVerb& options) {
-        of.flag("--stop", options.stop, "End it, and its supervisor, in order");
-        of.flag("--detached", options.is_detached, "In the background, with a supervisor");
+        of.flag("--stop", options.stop, "Stop the controller and its supervisor");
+        of.flag("--detached", options.is_detached, "Run in the background, with a supervisor");
         of.option("--idle-limit", options.idle_limit,
-                  "Ends when nothing has needed it for so long (default 10m; 0: never)");
+                  "End after this time without work (default 10m; 0: never)");
         of.option("--supervised", options.supervisor, "For muster itself");
       });
 }

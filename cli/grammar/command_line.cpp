@@ -64,20 +64,22 @@ std::string query_problem(const std::string& text) {
 
 // The one table of exit codes, as the end of the help text.
 std::string footer() {
-  std::string text =
-      "Exit codes:\n"
-      "  2    wrong usage (1: no such job)\n"
-      "  1-89, 100-127  the first failed rank's own code; 128+n: killed by signal n\n";
+  const auto row = [](std::string_view code, std::string_view meaning) {
+    return "  " + std::string(code) + std::string(15 - code.size(), ' ') + std::string(meaning) +
+           "\n";
+  };
+  std::string text = "Exit codes:\n" + row("0", exit_code_meaning(ExitCode::done)) +
+                     row("1-89, 100-127", "the first failed rank's own code") +
+                     row("128+n", "that rank was killed by signal n") +
+                     row("1, 2", "also from muster itself: job not found; wrong usage");
   for (const ExitCode code :
-       {ExitCode::done, ExitCode::invalid_job, ExitCode::no_nodes, ExitCode::launch,
-        ExitCode::gave_up, ExitCode::health_gate, ExitCode::hang, ExitCode::preempted_saved,
-        ExitCode::preempted_unsaved, ExitCode::time_limit, ExitCode::internal,
-        ExitCode::canceled}) {
-    const std::string number = std::to_string(static_cast<int>(code));
-    text += "  " + number + std::string(5 - number.size(), ' ') + exit_code_meaning(code) + "\n";
+       {ExitCode::invalid_job, ExitCode::no_nodes, ExitCode::launch, ExitCode::gave_up,
+        ExitCode::health_gate, ExitCode::hang, ExitCode::preempted_saved,
+        ExitCode::preempted_unsaved, ExitCode::time_limit, ExitCode::internal}) {
+    text += row(std::to_string(static_cast<int>(code)), exit_code_meaning(code));
   }
-  return text +
-         "  130  interrupted by Ctrl-C or SIGTERM: the job continues\n"
+  return text + row("130", "interrupted by Ctrl-C or SIGTERM: the job continues") +
+         row("143", exit_code_meaning(ExitCode::canceled)) +
          "State is stored in $MUSTER_HOME (default ~/.local/state/muster).";
 }
 
@@ -255,29 +257,28 @@ struct CommandLine::Parser {
     if (!texts.own_output_option) {
       const auto& words = texts.monitor_outputs ? monitor_output_words : output_words;
       add_words(verb, offered, "-o,--output", common.output, words, "Output format");
-      verb.add_option("--query", common.query,
-                      "Only this part of the result, as JMESPath: attempts[0].cause")
+      verb.add_option("--query", common.query, "JMESPath query of the result, as attempts[0].cause")
           ->type_name("TEXT")
           ->check(query_problem)
           ->group("Shared options");
     }
     add_words(verb, offered, "--color", common.color, color_words, "Colour of messages");
-    verb.add_option("--cluster", common.cluster_files, "Cluster file (again for more)")
+    verb.add_option("--cluster", common.cluster_files, "Cluster file (repeatable)")
         ->type_name("FILE")
         ->expected(1)
         ->allow_extra_args(false)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->group("Shared options");
-    verb.add_flag("--only-show-errors", common.only_show_errors, "Only show errors")
+    verb.add_flag("--only-show-errors", common.only_show_errors, "Print errors only, no notices")
         ->group("Shared options");
-    verb.add_flag("--verbose,--debug", common.verbose, "Verbose")->group("Shared options");
+    verb.add_flag("--verbose,--debug", common.verbose, "Print more messages")
+        ->group("Shared options");
   }
 };
 
 CommandLine::CommandLine()
     : CommandLine(ProgramTexts{
-          "muster", "muster gathers the ranks: runs distributed jobs on the machines you have",
-          footer()}) {}
+          "muster", "muster runs distributed training jobs on the machines you have", footer()}) {}
 
 CommandLine::CommandLine(const ProgramTexts& program) : parser_(std::make_unique<Parser>(program)) {
   CLI::App& app = parser_->app;

@@ -75,7 +75,7 @@ struct LookWanted {
   bool may_pause = true;
   std::set<std::int64_t> ended_uids;
 };
-// Nothing: the profile is wrong.
+// Nothing: invalid profile.
 std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
                                          const CommonOptions& common);
 

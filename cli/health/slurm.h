@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// The exit code of the hook: 0, or 1 for a node that is to get no job.
+// The exit code of the hook: 0, or 1 for a node that must not get jobs.
 int run_slurm_hook(const HealthRunOptions& options, const CommonOptions& common);
 
 // A node as Slurm shows it: the line of `scontrol show node -o NAME`. Pure.

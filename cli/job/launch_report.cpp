@@ -141,7 +141,7 @@ Document chrome_trace(const std::string& job, const LaunchProfile& profile) {
 
 void add_profile_option(Arguments& of, std::string& value) {
   of.flag("--profile", value,
-          "Say where the time of the launch went, and write its trace (--profile=FILE; else "
+          "Show where the time of the launch went, and write its trace (--profile=FILE; else "
           "JOB-launch-trace.json) for chrome://tracing");
 }
 

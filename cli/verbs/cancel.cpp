@@ -45,12 +45,13 @@ void declare_cancel(Arguments& of, CancelOptions& options, const std::string& of
 }
 
 void add_cancel(CommandLine& line) {
-  line.verb<CancelOptions>({"cancel", "Stop a job and wait until every rank is confirmed stopped"},
-                           cancel_job, [](Arguments& of, CancelOptions& options) {
-                             of.argument("JOB", options.job, "Job name, or the beginning of one");
-                             of.offer("JOB", {.words = {}, .unfinished_jobs = true});
-                             declare_cancel(of, options, "Wait for the proof (the default)");
-                           });
+  line.verb<CancelOptions>(
+      {"cancel", "Stop a job and wait until every rank is confirmed stopped"}, cancel_job,
+      [](Arguments& of, CancelOptions& options) {
+        of.argument("JOB", options.job, "Job name, or the beginning of one");
+        of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+        declare_cancel(of, options, "Wait until every rank is confirmed stopped (the default)");
+      });
 }
 
 }  // namespace muster

@@ -111,7 +111,7 @@ void add_deed(CommandLine& line, const std::string& name, const std::string& sum
         of.argument("DIR|JOB@STEP", options.typed,
                     "A checkpoint's directory, or a step of a directory or job");
         if (reason_is != Reason::none) {
-          of.option("--reason", options.reason, "Why, for those who come later");
+          of.option("--reason", options.reason, "Reason, stored with the checkpoint");
         }
         if (reason_is == Reason::required) of.require("--reason");
       });
@@ -353,8 +353,8 @@ void add_list_and_show(CommandLine& line) {
 }
 
 void add_verify(CommandLine& line) {
-  verb<VerifyOptions>(line, "verify", "Read every byte and say what is damaged", verify_checkpoints,
-                      [](Arguments& of, VerifyOptions& options) {
+  verb<VerifyOptions>(line, "verify", "Read every byte and report what is damaged",
+                      verify_checkpoints, [](Arguments& of, VerifyOptions& options) {
                         of.argument("DIR|JOB", options.subject, one_or_newest);
                         of.flag("--all", options.all,
                                 "All of the directory or job, not only the newest");
@@ -386,22 +386,23 @@ void add_checkpoint(CommandLine& line) {
   line.group({checkpoint_group, "Checkpoints: list, check, quarantine, export"});
   add_list_and_show(line);
   add_verify(line);
-  add_deed(line, "quarantine", "Never resume from one again", Reason::required,
+  add_deed(line, "quarantine", "Exclude a checkpoint from resumes until it is released",
+           Reason::required,
            {[](const CheckpointSubject& subject, const std::string& reason) {
               return quarantine_checkpoint(subject.root, {*subject.name, "manual", 0}, reason);
             },
             "is quarantined: no resume takes it"});
-  add_deed(line, "release", "Lift a quarantine", Reason::required,
+  add_deed(line, "release", "End a quarantine", Reason::required,
            {[](const CheckpointSubject& subject, const std::string& reason) {
               return release_checkpoint(subject.path(), reason);
             },
             "may be resumed from again"});
-  add_deed(line, "pin", "Keep one from being deleted", Reason::optional,
+  add_deed(line, "pin", "Protect a checkpoint from retention", Reason::optional,
            {[](const CheckpointSubject& subject, const std::string& reason) {
               return pin_checkpoint(subject.path(), reason);
             },
             "is pinned: nothing deletes it"});
-  add_deed(line, "unpin", "Let retention delete one again", Reason::none,
+  add_deed(line, "unpin", "End a pin", Reason::none,
            {[](const CheckpointSubject& subject, const std::string&) {
               return unpin_checkpoint(subject.path());
             },

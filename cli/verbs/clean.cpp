@@ -49,7 +49,7 @@ void add_clean(CommandLine& line) {
   line.verb<bool>(
       {"clean", "Remove what no job needs; limits are in ~/.config/muster/retention.yml"}, clean,
       [](Arguments& of, bool& dry_run) {
-        of.flag("-n,--dry-run", dry_run, "Only say what would be removed");
+        of.flag("-n,--dry-run", dry_run, "Only print what would be removed");
       });
 }
 

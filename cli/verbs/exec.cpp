@@ -122,12 +122,12 @@ int exec_beside(const ExecOptions& options, const CommonOptions& common) {
 
 void add_exec(CommandLine& line) {
   line.verb<ExecOptions>(
-      {"exec", "Run a command beside a rank: muster exec JOB --rank 3 -- nvidia-smi"}, exec_beside,
-      [](Arguments& of, ExecOptions& options) {
+      {"exec", "Run a command on the node of a rank: muster exec JOB --rank 3 -- nvidia-smi"},
+      exec_beside, [](Arguments& of, ExecOptions& options) {
         of.argument("JOB", options.job, "Job name, or the beginning of one");
         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
         of.arguments("COMMAND", options.command, "Program and its arguments, after --");
-        of.option("--rank", options.rank, "Beside this rank (default 0)");
+        of.option("--rank", options.rank, "On the node of this rank (default 0)");
       });
 }
 

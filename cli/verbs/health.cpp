@@ -27,9 +27,9 @@ constexpr const char* run_footer =
     "  3    unknown: a check that the profile requires did not pass, or a failure of one that it\n"
     "       enforces is not yet confirmed; or a node does not answer;\n"
     "       or nothing was checked\n"
-    "  90   the profile is wrong; 99: a result could not be written; 2: wrong usage\n"
+    "  90   invalid profile; 99: a result could not be written; 2: wrong usage\n"
     "  With -o nagios 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.\n"
-    "  With --slurm 0, or 1 for a node that is to get no job.\n"
+    "  With --slurm 0, or 1 for a node that must not get jobs.\n"
     "What is remembered from run to run, such as counters, is stored in\n"
     "$MUSTER_HOME/health-HOST.state.";
 constexpr const char* benchmark_footer =
@@ -43,13 +43,13 @@ constexpr const char* benchmark_footer =
     "killed at its limit. A host with ranks, processes on its GPUs or busy processors is\n"
     "refused with exit code 3. Otherwise exit codes as of `muster health`, which\n"
     "continues to report what failed until it passed three times.\n"
-    "With NODE or --target those nodes are measured side by side, by the profile of the target.\n"
+    "With NODE or --target those nodes are measured in parallel, by the profile of the target.\n"
     "One with a job, or that is not idle, is not, and says so: 3. From eight nodes of a target\n"
     "and profile on each metric is also compared with the median of all: 5 % below it fails, of\n"
     "disks 20 %.";
 constexpr const char* fabric_footer =
     "Asks iblinkinfo, ibqueryerrors, sminfo and, with --baseline, ibnetdiscover, of the package\n"
-    "infiniband-diags; most want root. One that is not there, or gave no answer twice, is\n"
+    "infiniband-diags; most need root. One that is not there, or gave no answer twice, is\n"
     "unknown. Of error counters the growth is judged, over 5 minutes or more: what is\n"
     "remembered is stored in $MUSTER_HOME/fabric-HOST.state. Exit codes as of `muster health`;\n"
     "3 also when no tool answers.";
@@ -68,7 +68,7 @@ constexpr const char* pairs_footer =
     "  1    a node, rail, path or leaf is named\n"
     "  3    unknown: a node is not idle, too few take part, or the network is not quiet";
 constexpr const char* root_help =
-    "Look at the host that was recorded there, default $MUSTER_SYSROOT or this one";
+    "Check the host that was recorded in DIR, default $MUSTER_SYSROOT or this one";
 
 bool is_of_cluster(const HealthAsked& asked) {
   return !asked.nodes.empty() || !asked.target.empty();
@@ -86,8 +86,8 @@ void declare_prometheus_file(Arguments& of, std::string& file) {
 
 void declare_kept(Arguments& of, HealthKept& options) {
   of.flag("--all", options.all, "Show the checks that passed, too");
-  of.option("--state", options.state, "Where to store what is remembered from run to run");
-  of.flag("--no-state", options.forget, "Remember nothing, before or after");
+  of.option("--state", options.state, "File for counters and faults kept between runs");
+  of.flag("--no-state", options.forget, "Neither read nor write stored state");
   declare_prometheus_file(of, options.prometheus_file);
 }
 
@@ -105,10 +105,10 @@ void declare_run(Arguments& of, HealthRunOptions& options) {
   declare_asked(of, options, "With nodes: for each of them (default 30s)",
                 "What a healthy host is: NAME or FILE, default by its GPUs");
   of.choice("--phase", options.phase, {std::begin(phase_names), std::end(phase_names)},
-            "Which checks, by when they run");
-  of.repeated("--check", options.checks, "Only these, as 'gpu.*' (again for more)");
-  of.flag("--once", options.quick, "One run: what stays open is not read again");
-  of.flag("--idle", options.idle, "No job runs here: what is left of one is a fault");
+            "Only checks of this phase");
+  of.repeated("--check", options.checks, "Only these, as 'gpu.*' (repeatable)");
+  of.flag("--once", options.quick, "Read once; do not repeat readings to confirm a fault");
+  of.flag("--idle", options.idle, "No job runs here: leftover processes of a job are faults");
   of.flag("--during-job", options.beside_ranks,
           "A job runs here: only what does not disturb it, whatever the phase");
   of.folder("--root", options.root, root_help);
@@ -153,9 +153,9 @@ void add_checks_and_profiles(CommandLine& line) {
         of.option("--profile", options.profile, "NAME or FILE, default: none");
       });
   line.verb_of<std::string>(
-      health_group, texts_of("profiles", "List the profiles that muster brings, or print one"),
+      health_group, texts_of("profiles", "List the profiles that come with muster, or print one"),
       show_profiles, [](Arguments& of, std::string& name) {
-        of.optional_argument("NAME", name, "Print this one, to start a file from");
+        of.optional_argument("NAME", name, "Print this profile, to start your own");
       });
 }
 
@@ -179,7 +179,7 @@ void add_learn_and_record(CommandLine& line) {
         of.flag("--measure", options.learn.measure,
                 "Minimums too: load this idle host for some minutes");
         of.option("--disk", options.learn.disk, "With --measure: the disk of this DIR too");
-        of.flag("--force", options.learn.force, "With --measure: although the host is not idle");
+        of.flag("--force", options.learn.force, "With --measure: even if the host is not idle");
       });
   line.verb_of<HealthRecordOptions>(
       health_group,
@@ -198,13 +198,13 @@ void add_learn_and_record(CommandLine& line) {
 void declare_benchmark(Arguments& of, HealthActiveOptions& options) {
   declare_asked(of, options,
                 "With nodes: for the benchmarks of each, default as long as they may take",
-                "Whose minimums are to be met: NAME or FILE, default by the GPUs");
+                "Profile with the minimums: NAME or FILE, default by the GPUs");
   of.repeated("--only", options.only,
-              "Only this benchmark, with a minimum or without (repeat for more)");
+              "Only this benchmark, with a minimum or without (repeatable)");
   of.option("--burn-minutes", options.burn_minutes,
             "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
   of.option("--disk", options.disk, "The disk of this DIR is measured too");
-  of.flag("--force", options.force, "Measure although the host is not idle");
+  of.flag("--force", options.force, "Measure even if the host is not idle");
   of.flag("--gate", options.gate, "As before a job: processors may be busy; remembers nothing");
   declare_kept(of, options);
 }
@@ -217,12 +217,12 @@ int benchmark(const HealthActiveOptions& options, const CommonOptions& common) {
 
 void declare_fabric(Arguments& of, HealthFabricOptions& options) {
   of.option("--profile", options.profile, "Rate and width of hosts' links: NAME or FILE");
-  of.option("--baseline", options.golden, "The fabric when all was well: FILE");
+  of.option("--baseline", options.golden, "Baseline to compare with: FILE");
   of.option("--save-baseline", options.save_golden, "Write what is there now to this FILE, only");
-  of.option("--hca", options.hca, "By which port of this host, as mlx5_0:1");
-  of.repeated("--check", options.checks, "Only these, as fab.links (again for more)");
-  of.option("--deadline", options.deadline, "Of each run of a tool, default 1m");
-  of.flag("--once", options.quick, "One run: what stays open is not read again");
+  of.option("--hca", options.hca, "Port of this host to query the fabric through, as mlx5_0:1");
+  of.repeated("--check", options.checks, "Only these, as fab.links (repeatable)");
+  of.option("--deadline", options.deadline, "Time limit for each tool, default 1m");
+  of.flag("--once", options.quick, "Read once; do not repeat readings to confirm a fault");
   declare_kept(of, options);
 }
 
@@ -231,16 +231,16 @@ void declare_pairs(Arguments& of, HealthPairsOptions& options) {
   of.option("--target", options.target, "All nodes of this compute target, or NODE of it");
   of.option("--profile", options.profile,
             "Whose minimums and ports are used: NAME or FILE, default the target's");
-  of.option("--time", options.time, "Of a measurement (default 10s)");
-  of.option("--timeout", options.timeout, "Until a node is reached (default 30s)");
+  of.option("--time", options.time, "Duration of a measurement (default 10s)");
+  of.option("--timeout", options.timeout, "Time limit for reaching a node (default 30s)");
   of.option("--topology", options.leaves, "Which leaf switch each node is below: FILE");
   of.repeated("--hca", options.hcas,
-              "By which port of this host the fabric is queried, as mlx5_0:1 (repeat for more)");
-  of.flag("--tcp", options.tcp, "Over TCP, although the nodes have InfiniBand");
+              "Port of this host to query the fabric through (repeatable), as mlx5_0:1");
+  of.flag("--tcp", options.tcp, "Over TCP, even if the nodes have InfiniBand");
   of.ignored_flag("--nccl", "All-reduces over the GPUs of both nodes");
   of.ignored_flag("--no-nccl", "No all-reduces");
   of.option("--port", options.port, "The first of the ports that are used (default 18700)");
-  of.flag("--idle-only", options.idle_only, "Leave out nodes that are not idle");
+  of.flag("--idle-only", options.idle_only, "Omit nodes that are not idle");
   of.flag("--force", options.force, "Also measure hosts that are busy without a job");
   of.flag("--all", options.all, "Show all tests that gave no result");
   declare_prometheus_file(of, options.prometheus_file);
@@ -250,7 +250,7 @@ void declare_pairs(Arguments& of, HealthPairsOptions& options) {
 
 void add_health(CommandLine& line) {
   line.verb<HealthRunOptions>(
-      monitored(health_group, "Check this host or nodes, and say what keeps jobs from them",
+      monitored(health_group, "Check this host or nodes, and show what keeps jobs from them",
                 run_footer),
       run, declare_run);
   line.verb_of<HealthRunOptions>(

@@ -59,7 +59,8 @@ void add_init(CommandLine& line) {
                         .summary = "Print a commented job file to start from",
                         .own_output_option = true};
   line.verb<InitOptions>(texts, init, [](Arguments& of, InitOptions& options) {
-    of.optional_argument("TEMPLATE", options.name, "Which; without one they are listed");
+    of.optional_argument("TEMPLATE", options.name,
+                         "Template to print; without one they are listed");
     of.offer("TEMPLATE", {starter_names()});
     of.option("-o,--output", options.file, "Write this file instead of printing");
   });

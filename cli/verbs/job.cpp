@@ -81,7 +81,7 @@ void add_file_verbs(CommandLine& line) {
         of.flag("-e,--web", options.web, "Ignored");
       });
   line.verb_of<AzureValidateOptions>(
-      job_group, {"validate", "Say everything that is wrong with a file"}, validate_azure,
+      job_group, {"validate", "Report all errors in a file"}, validate_azure,
       [](Arguments& of, AzureValidateOptions& options) {
         file_option(of, options.file);
         of.settings(options.validate.sets, "Change keys before checking: a.b=value …", true);
@@ -121,7 +121,7 @@ void add_job_verbs(CommandLine& line) {
   line.verb_of<CancelOptions>(
       job_group, {"cancel", "Stop a job"}, cancel_job, [](Arguments& of, CancelOptions& options) {
         name_option(of, options.job);
-        declare_cancel(of, options, "Wait for the proof that every rank is gone (the default)");
+        declare_cancel(of, options, "Wait until every rank is confirmed stopped (the default)");
       });
   line.verb_of<DownloadOptions>(job_group, {"download", "Copy a job's outputs"}, download_job,
                                 [](Arguments& of, DownloadOptions& options) {
@@ -193,7 +193,7 @@ void add_job(CommandLine& line) {
   line.group({job_group, "The verbs of `az ml job`"});
   add_file_verbs(line);
   add_job_verbs(line);
-  add_archiving(line, "archive", "Hide a finished job from lists", true);
+  add_archiving(line, "archive", "Hide an ended job from lists", true);
   add_archiving(line, "restore", "Show an archived job in lists again", false);
   add_update(line);
 }

@@ -149,11 +149,11 @@ void declare_log_filters(Arguments& of, LogsOptions& options, const std::string&
 }
 
 void add_logs(CommandLine& line) {
-  const VerbTexts texts{"logs", "Show what the ranks of a job said"};
+  const VerbTexts texts{"logs", "Show the output of a job's ranks"};
   line.verb<LogsOptions>(texts, show_logs, [](Arguments& of, LogsOptions& options) {
     of.argument("JOB", options.job, "Job name, or the beginning of one");
     of.flag("-f,--follow", options.follow,
-            "Go on to the end of the job; its exit code is returned");
+            "Follow the output to the end of the job and return its exit code");
     declare_log_filters(of, options, "Only this attempt (they count from 0)");
     of.option("--tail", options.tail_lines, "Only the last lines of each rank");
   });

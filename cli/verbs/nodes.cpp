@@ -41,7 +41,7 @@ int rearm(const std::string& target, const CommonOptions& common) {
   return 0;
 }
 
-// The pretend nodes of this machine are only shown once they have been used.
+// The simulated nodes of this machine are only shown once they have been used.
 bool is_built_in(const ComputeTarget& target) {
   return target.name == "local" || target.name == "local-cluster";
 }
@@ -127,20 +127,19 @@ void add_nodes(CommandLine& line) {
         return target.empty() ? show_nodes(common) : rearm(target, common);
       },
       [](Arguments& of, std::string& target) {
-        of.option("--reset-breaker", target,
-                  "TARGET, CHECK@TARGET or CHECK: let it cordon or drain again");
+        of.option("--reset-breaker", target, "Reset the breaker of TARGET, CHECK@TARGET or CHECK");
       });
 }
 
 void add_drain(CommandLine& line) {
-  line.verb<DrainOptions>({"drain", "Give a node nothing new; what runs there may go on"},
-                          set_drain, [](Arguments& of, DrainOptions& options) {
+  line.verb<DrainOptions>({"drain", "Give a node no new jobs; running jobs continue"}, set_drain,
+                          [](Arguments& of, DrainOptions& options) {
                             options.drained = true;
                             of.argument("NODE", options.node, "Node name");
-                            of.option("--reason", options.reason, "Why, for the record");
+                            of.option("--reason", options.reason, "Reason, kept in the record");
                             of.require("--reason");
                             of.option("--move-after", options.move_after,
-                                      "Then move what still runs there (0: now)");
+                                      "Move jobs that still run there after this time (0: now)");
                           });
   line.verb<DrainOptions>(
       {"undrain", "Resume a drained or cordoned node"}, set_drain,

@@ -373,7 +373,7 @@ int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_policy(CommandLine& line) {
-  line.group({"policy", "What is done about failures: the restart rules"});
+  line.group({"policy", "Show and test the restart rules"});
   line.verb_of<std::string>(
       "policy", {"show", "Print the rules in force, in the order they are tried"}, show_policy,
       [](Arguments& of, std::string& name) {
@@ -384,11 +384,11 @@ void add_policy(CommandLine& line) {
       [](Arguments& of, PolicyTestOptions& options) {
         of.several("FILE", options.names,
                    "Job or cluster file whose rules to try; with --replay also jobs");
-        of.option("--log", options.log, "Output of a failed rank: its end counts");
-        of.option("--exit-code", options.exit_code, "How it ended, default 1");
-        of.option("--signal", options.signal, "How it ended: SIGSEGV or 11");
+        of.option("--log", options.log, "Log of a failed rank; its last lines are matched");
+        of.option("--exit-code", options.exit_code, "Exit code of the rank, default 1");
+        of.option("--signal", options.signal, "Signal that killed the rank: SIGSEGV or 11");
         of.flag("--replay", options.replay,
-                "What the rules would have made of recorded jobs, default all");
+                "Show what the rules would have done with recorded jobs, default all");
       });
 }
 

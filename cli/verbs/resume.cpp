@@ -62,7 +62,7 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
 }  // namespace
 
 void add_resume(CommandLine& line) {
-  const VerbTexts texts{"resume", "Queue a finished job again, from its newest checkpoint"};
+  const VerbTexts texts{"resume", "Queue an ended job again, from its newest checkpoint"};
   line.verb<ResumeOptions>(texts, resume_job, [](Arguments& of, ResumeOptions& options) {
     of.argument("JOB", options.job, "Job name, or the beginning of one");
     of.option("--from", options.from,

@@ -85,7 +85,7 @@ void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptio
 
 void declare_submission(Arguments& of, RunOptions& options) {
   of.argument("FILE", options.submit.check.path, "Job file (YAML), - for standard input");
-  of.settings(options.submit.check.sets, "Change one key of the file: a.b=value (again for more)");
+  of.settings(options.submit.check.sets, "Change one key of the file: a.b=value (repeatable)");
   of.option("--name", options.submit.name, "Name of the job");
 }
 

@@ -99,7 +99,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
 }
 
 void add_validate(CommandLine& line) {
-  const VerbTexts texts{"validate", "Say everything that is wrong with job and resource files"};
+  const VerbTexts texts{"validate", "Report all errors in job, cluster and other files"};
   line.verb<ValidateOptions>(texts, validate_files, [](Arguments& of, ValidateOptions& options) {
     of.arguments("FILE", options.files, "Files (YAML), of any kind");
     of.settings(options.sets, "Change one key before checking: a.b=value");

@@ -9,7 +9,7 @@
 namespace muster {
 
 void add_version(CommandLine& line) {
-  line.verb({"version", "Say which build this is"}, [](Arguments&) {
+  line.verb({"version", "Print which build this is"}, [](Arguments&) {
     return [](const CommonOptions& common) {
       const std::string build = own_build_id();
       if (!wants_table(common)) {

@@ -124,13 +124,12 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
 void add_wait(CommandLine& line) {
   VerbTexts texts{"wait", "Wait until jobs have ended, and return their exit code"};
   texts.footer =
-      "Of several jobs, all are waited for; the exit code is the first that is not 0, in the "
-      "order\n"
-      "given. 124: the time is over and one has not ended. The jobs do not notice.";
+      "Waits for all jobs that are named. The exit code is the first one in that order that is\n"
+      "not 0, or 124 when the time is over before all have ended; the jobs continue.";
   line.verb<WaitOptions>(texts, wait_for_jobs, [](Arguments& of, WaitOptions& options) {
     of.arguments("JOB", options.jobs, "Job names, or beginnings of them");
     of.offer("JOB", {.words = {}, .unfinished_jobs = true});
-    of.option("--timeout", options.timeout, "Wait so long at most (default: to the end)");
+    of.option("--timeout", options.timeout, "Wait at most this long (default: to the end)");
   });
 }
 

@@ -11,7 +11,7 @@ namespace muster {
 
 // This host, one node named "local", no ssh.
 ComputeTarget local_target();
-// This host as up to 64 pretend nodes, "local-0" …: for trying things and for tests.
+// This host as up to 64 simulated nodes, "local-0" …: for trying things and for tests.
 ComputeTarget local_cluster_target();
 constexpr int local_cluster_nodes = 64;
 

@@ -16,7 +16,7 @@ command: >-
 environment: azureml:host
 
 # A target of your cluster file. 'local' is this machine; 'local-cluster' is this machine as several
-# pretend nodes.
+# simulated nodes.
 compute: local
 
 # resources:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A network of this machine that goes away, as those of containers do, while a job of pretend nodes
-# runs: the ranks do not notice.
+# A network of this machine that goes away, as those of containers do, while a job of simulated
+# nodes runs: the ranks do not notice.
 . "$(dirname "$0")/harness.sh"
 train="$(dirname "$MUSTER")/muster-train"
 [ -x "$train" ] || skip "muster-train is not built"

@@ -12,7 +12,7 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("two ranks killed in mid run and started again end in the bytes of an reference run") {
+TEST_CASE("two ranks killed in mid run and started again end in the bytes of a reference run") {
   Folder folder;
   Trainer trainer(folder);
   const Ended whole = trainer.run(2, {"--steps", "30", "--out", folder / "whole"});

@@ -19,8 +19,8 @@ constexpr const char* drill_format = R"(The file:
   job: train.yml              the job; a path from this file on
   set: [a.b=value]            as --set of `muster run`
   sandbox: {hosts: 3}         hosts of its own, where the job then runs; also
-                              private_home: true, home_mib: 1100 (for `fill`; jobs want 1024 free)
-  seed: 7                     of everything random; otherwise drawn and printed
+                              private_home: true, home_mib: 1100 (for `fill`; jobs need 1024 free)
+  seed: 7                     of everything random; chosen and printed
   limit: 10m                  the job must have ended by then
   steps:                      one after the other, each:
     - when: step >= 20        also attempt, state == Running, checkpoint (a new one is committed),
@@ -31,7 +31,7 @@ constexpr const char* drill_format = R"(The file:
   expect:                     what must hold when the job is over
 
 Actions:
-  kill: {rank: R, signal: TERM}  the first process of a rank; KILL unless said
+  kill: {rank: R, signal: TERM}  the first process of a rank; default KILL
   kill: {agent: NODE}            the agent of a node
   kill: {connection: NODE}       the sshd that the controller speaks to there
   kill: {controller: true}       also, for one that is drawn, `kill: rank` and so on
@@ -39,7 +39,7 @@ Actions:
   partition: {host: H, for: 5s}  disconnect it; also `partition: H`, until `heal: H`
   crash: H, boot: H              power a host off and on
   fill: {host: H, for: 5s}       no space in the home of a host; also `fill: H`
-  drain: NODE, undrain: NODE     give a node nothing new; undone at the end
+  drain: NODE, undrain: NODE     give a node no new jobs; undone at the end
   cancel: true                   as `muster cancel`
 R and NODE may be `random`. A step that finds nothing to hit is tried again for a minute.
 

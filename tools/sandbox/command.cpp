@@ -214,11 +214,11 @@ void add_up(CommandLine& line) {
   line.verb<UpOptions>(texts, up, [](Arguments& of, UpOptions& options) {
     of.option("--hosts", options.hosts, "How many, h01 to … (default 2)");
     of.option("--user", options.request.user,
-              "Account to log in to, made when there is none (default sandbox)");
+              "Account to log in to, created if missing (default sandbox)");
     of.flag("--private-home", options.request.private_home,
             "A home directory for each host (default: all see the same one)");
     of.option("--home-size", options.home_mib,
-              "A home in memory of so many MiB for each host, for `fill` (jobs want 1024 free)");
+              "A home in memory of so many MiB for each host, for `fill` (jobs need 1024 free)");
     of.option("--gpus", options.gpus,
               "Simulated GPUs of each host, 0 to 64, to be counted (default: this machine's)");
     add_folder(of, options.folder);

@@ -23,7 +23,7 @@ struct HealthPairsOptions {
   std::optional<Milliseconds> timeout;  // until a node is reached
   std::optional<std::int64_t> port;     // the first that is used on the nodes
   std::vector<std::string> hcas;        // "mlx5_0:1": by which the fabric is asked; none: any
-  bool tcp = false;                     // although the nodes have InfiniBand
+  bool tcp = false;                     // even if the nodes have InfiniBand
   bool idle_only = false;               // nodes that are not idle are left out
   bool force = false;                   // hosts that are busy without a job are measured as well
   bool all = false;                     // passes too
