@@ -23,6 +23,7 @@ struct ADataset {
   std::uint64_t shard_tokens = 300;
   std::uint64_t vocabulary = 500;
   std::uint32_t version = 2;
+  std::string tokenizer_hash = "0123456789abcdef";
 
   // A document begins every 70 tokens.
   DatasetIndex write() const {
@@ -32,7 +33,7 @@ struct ADataset {
       line[i] = token_number(i, vocabulary);
       if (i % 70 == 0) begins.push_back(i);
     }
-    DatasetWriter writer({directory, version, shard_tokens, vocabulary, "0123456789abcdef"});
+    DatasetWriter writer({directory, version, shard_tokens, vocabulary, tokenizer_hash});
     writer.add(line, begins);
     return writer.finish();
   }

@@ -52,6 +52,16 @@ TEST_CASE("wait returns the first exit code that is not 0, in the order given") 
   CHECK(site.type("wait").code == 2);
 }
 
+TEST_CASE("to a wait, a job whose exit code was not kept has not succeeded") {
+  const CommandSite site;
+  JobRow unknown = an_ended_job("unknown", 7);
+  unknown.exit_code.reset();
+  write_rows(site, {an_ended_job("good", 0), unknown, an_ended_job("three", 3)});
+  CHECK(site.type("wait good unknown").code == 99);
+  CHECK(site.type("wait unknown three").code == 99);
+  CHECK(site.type("wait three unknown").code == 3);
+}
+
 TEST_CASE("a wait that is over before a job returns 124, whatever other jobs ended with") {
   const CommandSite site;
   write_rows(site, {a_job("live"), an_ended_job("seven", 7)});

@@ -120,7 +120,9 @@ class SharedNodes : public RunOnNode {
  public:
   using IsTaken = std::function<bool(int round, const std::string& node, const std::string& mate)>;
 
-  SharedNodes(RunOnNode& nodes, IsTaken is_taken) : nodes_(nodes), is_taken_(std::move(is_taken)) {}
+  // `partner_says`: what the probe at the other end printed.
+  SharedNodes(RunOnNode& nodes, IsTaken is_taken, std::string partner_says)
+      : nodes_(nodes), is_taken_(std::move(is_taken)), partner_says_(std::move(partner_says)) {}
 
   std::vector<NodeOutput> run(const std::vector<NodeCommand>& commands) override {
     std::vector<NodeOutput> outputs = nodes_.run(commands);
@@ -128,7 +130,7 @@ class SharedNodes : public RunOnNode {
     for (std::size_t i = 0; i < commands.size(); ++i) {
       if (!is_taken_(round_, commands[i].node, commands[i ^ 1].node)) continue;
       outputs[i] = {"", "job j1 holds it", true};
-      outputs[i ^ 1] = {"", "the partner did not come"};
+      outputs[i ^ 1] = {partner_says_, "the partner did not come"};
     }
     return outputs;
   }
@@ -136,6 +138,7 @@ class SharedNodes : public RunOnNode {
  private:
   RunOnNode& nodes_;
   IsTaken is_taken_;
+  std::string partner_says_;
   int round_ = 0;
 };
 
@@ -145,10 +148,11 @@ struct Said {
   std::vector<FaultVerdict> verdicts;
 };
 
-Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTaken is_taken) {
+Said measured_beside(const std::vector<FabricFault>& faults, SharedNodes::IsTaken is_taken,
+                     const std::string& partner_says = "") {
   ModelFabric fabric({.leaves = 1, .nodes_per_leaf = 16, .rails = 1}, faults, 0, 7);
   ModelNodes on_nodes(fabric, false);
-  SharedNodes shared(on_nodes, std::move(is_taken));
+  SharedNodes shared(on_nodes, std::move(is_taken), partner_says);
   SearchSettings settings;
   settings.seed = 3;
   FaultSearch search(fabric.nodes(), settings);
@@ -231,6 +235,13 @@ TEST_CASE("a node that somebody else has in the first round is blamed for nothin
   CHECK(said.complaints.empty());
   REQUIRE(said.verdicts.size() == 1);
   CHECK(said.verdicts.front().kind == FaultKind::clean);
+}
+
+TEST_CASE("who waited for a processor beside a node that somebody else has is not left out") {
+  const auto said = measured_beside(
+      {}, [](int, const std::string& node, const std::string&) { return node == "n5"; },
+      "waited_pct - 31.4\n");
+  CHECK(said.left_out == std::map<std::string, std::string>{{"n5", "job j1 holds it"}});
 }
 
 // Nodes whose probes print what they waited for a processor, and are slower for it.

@@ -175,6 +175,21 @@ TEST_CASE("double-bit errors that grew while the agent was away are seen") {
   CHECK(shown(node.agent.verdict().drains) == Shown{"gpu.ecc_dbe gpu6 !reset>rma"});
 }
 
+TEST_CASE("double-bit errors that came during a look that was cut short are seen by the next") {
+  Watched node;
+  const auto is_seen = [&] {
+    return std::ranges::count(shown(node.agent.verdict().drains), "gpu.ecc_dbe gpu6 !reset>rma");
+  };
+  node.agent.run_for(70s);
+  node.node.nvml("gpu6.field.4 1\ngpu6.field.6 1");
+  node.node.nvml_stops_at("gpu6.nvmlDeviceGetFieldValues");
+  node.agent.run_for(60s);
+  CHECK(is_seen() == 0);
+  node.node.nvml_stops_at("");
+  node.agent.run_for(60s);
+  CHECK(is_seen() == 1);
+}
+
 TEST_CASE("a flapping link is counted by the log, though each look finds it up") {
   Watched node;
   node.agent.logged(30s, "mlx5_core " + node.node.hca_address(1) + " ib1: Link down");

@@ -254,6 +254,19 @@ TEST_CASE("the exit log is read line by line as it grows") {
   CHECK(std::get<RankExit>(lines[0]).earliest == RawTime{0});
 }
 
+TEST_CASE("each line of the exit log is read once") {
+  const FakeRoot directory;
+  const std::string path = exit_log_path(directory.path());
+  ExitLogReader reader(path);
+  for (const int rank : {1, 2, 3}) {
+    append_exit_log(path, RankStart{RankId{rank}, 40 + rank});
+    const auto lines = reader.read_new();
+    REQUIRE(lines.size() == 1);
+    CHECK(std::get<RankStart>(lines[0]).rank == RankId{rank});
+  }
+  CHECK(reader.read_new().empty());
+}
+
 TEST_CASE("the exit log keeps all of how a rank ended") {
   const FakeRoot directory;
   const std::string path = exit_log_path(directory.path());

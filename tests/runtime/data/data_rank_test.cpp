@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "runtime/protocol/start_error.h"
+#include "runtime/tokenize/tokenizer_file.h"
 #include "runtime/train/step/training_data.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_dataset.h"
@@ -32,6 +33,18 @@ std::vector<std::string> open_on(
   });
   for (const std::string& result : results) CHECK(result == results[0]);
   return results;
+}
+
+std::string tokenizer_beside(const std::string& directory) {
+  std::string tokenizer;
+  ThreadWorld(1).run([&](Communicator& rank) {
+    TrainOptions options;
+    options.shape.vocabulary = 0;
+    options.data = {directory};
+    const TrainingDataPlan plan = plan_training_data(options, rank);
+    tokenizer = open_training_data(plan.options, plan.dataset, {}, "node", rank).tokenizer;
+  });
+  return tokenizer;
 }
 
 std::string host_of(std::size_t rank) {
@@ -75,6 +88,19 @@ TEST_CASE("damage in any rank's share, or in any node's own copy, stops all rank
     CHECK_THAT(complaint, ContainsSubstring("copy/tokens-000002.bin: byte 0: the checksum"));
     CHECK_THAT(complaint, ContainsSubstring(same_node ? "rank 2: --data:" : "rank 1: --data:"));
   }
+}
+
+TEST_CASE("a tokenizer beside the tokens is that of the data only where it made them") {
+  Folder folder;
+  const std::string text = format_tokenizer(Tokenizer::of_bytes());
+  ADataset set{folder / "set"};
+  set.tokenizer_hash = tokenizer_hash(text);
+  set.write();
+  CHECK(tokenizer_beside(folder / "set") == "");
+  put(folder / "set/tokenizer.json", text);
+  CHECK(tokenizer_beside(folder / "set") == text);
+  put(folder / "set/tokenizer.json", text + "\n");
+  CHECK(tokenizer_beside(folder / "set") == "");
 }
 
 TEST_CASE("ranks that find different data do not begin") {

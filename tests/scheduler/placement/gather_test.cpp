@@ -276,6 +276,20 @@ TEST_CASE("hosts are asked all at once before a job is placed, and those that an
   CHECK(bench.count<HostsAsked>() == 1);
 }
 
+TEST_CASE("hosts that did not answer an earlier job are asked anew before the next is placed") {
+  Bench bench(a_job("old").on_nodes(1).of_cluster(3), 0);
+  for (const int host : {1, 2, 3}) bench.unlink(host, LinkFailureKind::unreachable);
+  bench.cancel("old");
+  bench.pass(Seconds{60});
+  REQUIRE(!bench.is_live("old"));
+  bench.observe(a_job("new").on_nodes(2).of_cluster(3));
+  CHECK(bench.the<HostsAsked>().job == JobId{"new"});
+  CHECK(!active_attempt(bench.job("new")));
+  bench.link(2);
+  bench.link(3);
+  CHECK(bench.nodes("new") == Names{"h02", "h03"});
+}
+
 TEST_CASE("nobody is asked before where there is no choice, or where the best are there already") {
   Bench bench;
   SECTION("no choice") {

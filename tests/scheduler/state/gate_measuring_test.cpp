@@ -222,6 +222,17 @@ TEST_CASE("muster.nodes.wait does not count while nodes are measured") {
              ContainsSubstring("timed out after 1 min (muster.nodes.wait, besides 5 min in which"));
 }
 
+TEST_CASE("what was measured before the nodes of an attempt were found counts for no later wait") {
+  Bench bench(measured_always(), 2);
+  bench.obey(*pending_work(bench.state, h01));
+  bench.pass(Seconds{300});
+  find_slow(bench, 2);
+  REQUIRE(bench.job().measured_meanwhile == Seconds{300});
+  bench.obey_after(Seconds{10});
+  REQUIRE(bench.is_in<Running>());
+  CHECK(bench.job().measured_meanwhile == Seconds{0});
+}
+
 TEST_CASE("what a gate measured before its agent was lost is no waiting either") {
   Bench bench(measured_always(), 2);
   bench.obey(*pending_work(bench.state, h01));

@@ -197,6 +197,17 @@ TEST_CASE("the test above covers the whole table of settings") {
   CHECK(in_table == tested);
 }
 
+TEST_CASE("no delay of a restart is shorter than the first, whatever the longest was to be") {
+  const auto longest = [](const std::string& restart) {
+    const JobFile job = read_job(settings_head + "muster: {restart: {" + restart + "}}\n");
+    CHECK(printed(job.findings) == "");
+    return job.spec.muster.restart.max_delay;
+  };
+  CHECK(longest("delay: 5m") == Seconds{300});
+  CHECK(longest("delay: 5m, max_delay: 1m") == Seconds{300});
+  CHECK(longest("delay: 5m, max_delay: 10m") == Seconds{600});
+}
+
 TEST_CASE("a setting in both places is an error at the second") {
   const JobFile job =
       read_job(settings_head + "properties: {muster.priority: '1'}\nmuster: {priority: 2}\n");

@@ -53,6 +53,8 @@ TEST_CASE("a wrong result, no table or a failed run is no figure") {
              ContainsSubstring("a wrong result"));
   CHECK_THAT(only(ended(0, with(table, "436.98 0", "436.98 N/A"))).error,
              ContainsSubstring("a wrong result"));
+  CHECK_THAT(only(ended(0, with(table, "475.68 0", "475.68 7"))).error,
+             ContainsSubstring("a wrong result"));
   CHECK_FALSE(only(ended(0, with(table, ": 0 OK", ": 3 FAILED"))).value);
   CHECK_FALSE(only(ended(0, table.substr(0, table.find("# Out of")))).value);
   CHECK_FALSE(only(ended(0, "")).value);

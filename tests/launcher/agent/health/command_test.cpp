@@ -65,6 +65,27 @@ class Stranger {
   pid_t pid_ = 0;
 };
 
+// The part of an agent that runs probes; here they end at once.
+struct MeasuredNode {
+  MeasuredNode() { run.path = "/"; }
+  // How many run then.
+  std::size_t measure(const std::string& id, const std::string& token) {
+    MeasureNode probe;
+    probe.id = id;
+    probe.is_probe = true;
+    probe.words = {"--list-tests"};
+    probe.token = token;
+    looks.measure(probe, false, {});
+    return looks.sessions().size();
+  }
+  boost::asio::io_context io;
+  ControllerLine line;
+  ExecSessions execs{io, line};
+  RunDirectory run;
+  EndingSessions ending{std::chrono::milliseconds(200)};
+  HealthCommand looks{run, execs, ending};
+};
+
 }  // namespace
 
 TEST_CASE("a free node is looked at as asked") {
@@ -182,22 +203,26 @@ TEST_CASE("a process measures for as long as one of its claims is held") {
   CHECK_FALSE(BenchmarkClaim::is_held_here());
 }
 
+TEST_CASE("probes of one run measure side by side; one that names no run is no other's mate") {
+  measure_alone();
+  MeasuredNode node;
+  const std::string token = GENERATE("", "a-token-of-16-ch");
+  const std::size_t mates = token.empty() ? 1 : 2;
+  REQUIRE(node.measure("h1", token) == 1);
+  CHECK(node.measure("h2", token) == mates);
+  CHECK(node.measure("h3", "another-token-16") == mates);
+  for (const pid_t pid : std::set(node.looks.sessions())) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+}
+
 // Nobody reaps it here: as one that hangs in the kernel.
 TEST_CASE("a probe that was killed and does not end keeps others from measuring for a while only") {
   measure_alone();
-  boost::asio::io_context io;
-  ControllerLine line;
-  ExecSessions execs(io, line);
-  RunDirectory run;
-  run.path = "/";
-  EndingSessions ending(std::chrono::milliseconds(200));
-  HealthCommand looks(run, execs, ending);
-  MeasureNode probe;
-  probe.id = "h1";
-  probe.is_probe = true;
-  probe.words = {"--list-tests"};
-  looks.measure(probe, false, {});
-  REQUIRE(looks.sessions().size() == 1);
+  MeasuredNode node;
+  HealthCommand& looks = node.looks;
+  REQUIRE(node.measure("h1", "") == 1);
   const pid_t pid = *looks.sessions().begin();
   BenchmarkClaim another;
   std::this_thread::sleep_for(std::chrono::milliseconds(300));

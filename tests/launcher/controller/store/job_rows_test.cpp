@@ -71,6 +71,24 @@ TEST_CASE("a node that takes another's place is in the row") {
   CHECK(fold.row().nodes == "n1,n3");
 }
 
+TEST_CASE("a job may have left processes on a node until that has another agent") {
+  Fold fold;
+  const JobId job{"train"};
+  fold.see(Observation{a_submission()});
+  fold.see(Observation{LinkUp{{"n1"}, "boot-1", "agent-1", "", ""}});
+  fold.see(Decision{AttemptPlaced{job, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
+  fold.see(Decision{StagingBegun{job, AttemptId{0}}});
+  fold.see(Decision{LaunchBegun{job, AttemptId{0}, std::nullopt, ""}});
+  fold.see(Decision{StopBegun{job, AttemptId{0}, StopReason::canceled, ""}});
+  fold.see(Decision{NodeFenced{job, AttemptId{0}, {"n1"}, FenceProof::none}});
+  fold.see(Decision{NodeFenced{job, AttemptId{0}, {"n2"}, FenceProof::lease_expired}});
+  CHECK_FALSE(fold.row().unclean);
+  fold.see(Decision{AttemptEnded{job, AttemptId{0}, {}, std::nullopt}});
+  CHECK(fold.row().unclean);
+  fold.see(Observation{LinkUp{{"n1"}, "boot-2", "agent-2", "", ""}});
+  CHECK_FALSE(fold.row().unclean);
+}
+
 TEST_CASE("a row has the job's tags as JSON, also where there are none") {
   Fold fold;
   JobSubmitted submitted = a_submission();
