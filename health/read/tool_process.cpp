@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,10 @@ using Clock = std::chrono::steady_clock;
 // A killed one that hangs in a driver does not end; the process that waits for it would hang too.
 constexpr std::chrono::milliseconds reaping_limit{500};
 constexpr std::chrono::milliseconds between_exit_looks{5};
+// What a tool started may hold its outputs, and go on, when it has ended.
+constexpr std::chrono::milliseconds rest_limit{500};
+// Of the kernels before 5.3 none says when a process ends.
+constexpr std::chrono::milliseconds between_looks{100};
 
 struct Pipe {
   int reading = -1;
@@ -44,8 +49,27 @@ void close_end(int& fd) {
   fd = -1;
 }
 
+// Leads the group of the tool and of what that starts: its number is theirs until it is reaped.
+// Ends them when this process dies, by whatever.
+[[noreturn]] void guard(pid_t parent) {
+  sigset_t parents_death;
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, nullptr);
+  ::sigemptyset(&parents_death);
+  ::sigaddset(&parents_death, SIGHUP);
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
+  int got = 0;
+  if (::getppid() == parent) ::sigwait(&parents_death, &got);
+  ::kill(0, SIGKILL);
+  ::_exit(0);
+}
+
 // In the child: only calls that may be made between fork and exec.
-[[noreturn]] void become(char* const* argv, int output, int errors, int failure, pid_t parent) {
+[[noreturn]] void become(char* const* argv, int output, int errors, int failure, pid_t parent,
+                         pid_t group) {
+  ::setpgid(0, group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before that
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -79,13 +103,17 @@ ToolProcess::ToolProcess(const std::vector<std::string>& argv, std::size_t outpu
   Pipe output;
   Pipe errors;
   Pipe failure;
-  const bool are_open = open_pipe(output) && open_pipe(errors) && open_pipe(failure);
   std::vector<char*> words;
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   const pid_t parent = ::getpid();
+  guard_ = ::fork();
+  if (guard_ == 0) guard(parent);
+  if (guard_ > 0) ::setpgid(guard_, guard_);
+  const bool are_open = guard_ > 0 && open_pipe(output) && open_pipe(errors) && open_pipe(failure);
   pid_ = are_open ? ::fork() : -1;
-  if (pid_ == 0) become(words.data(), output.writing, errors.writing, failure.writing, parent);
+  if (pid_ == 0)
+    become(words.data(), output.writing, errors.writing, failure.writing, parent, guard_);
   if (pid_ < 0) run_.errors = std::string("cannot start it: ") + std::strerror(errno);
   close_end(output.writing);
   close_end(errors.writing);
@@ -123,18 +151,20 @@ ToolRun ToolProcess::wait(Clock::time_point until, std::chrono::milliseconds gra
 }
 
 bool ToolProcess::has_ended(Clock::time_point until) {
-  take_output(until);
-  // Outputs may be closed before the end, or be held by another process after it.
-  for (;;) {
-    int status = 0;
-    if (::waitpid(pid_, &status, WNOHANG) == pid_) {
-      pid_ = -1;
-      run_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      return true;
-    }
-    if (Clock::now() >= until) return false;
-    std::this_thread::sleep_for(between_exit_looks);
-  }
+  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  int status = 0;
+  bool is_dead = false;
+  // Outputs may be closed before the end.
+  while (!(is_dead = ::waitpid(pid_, &status, WNOHANG) == pid_) && Clock::now() < until)
+    take_output(handle, handle >= 0 ? until : std::min(until, Clock::now() + between_looks));
+  if (handle >= 0) ::close(handle);
+  if (!is_dead) return false;
+  pid_ = -1;
+  run_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const auto rest = Clock::now() + rest_limit;
+  while ((output_ >= 0 || errors_ >= 0) && Clock::now() < rest) take_output(-1, rest);
+  kill();
+  return true;
 }
 
 // What there is now; false at the end.
@@ -149,26 +179,27 @@ bool ToolProcess::take(int fd, std::string& text) {
   return count > 0;
 }
 
-void ToolProcess::take_output(Clock::time_point until) {
-  while (output_ >= 0 || errors_ >= 0) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0) return;
-    // Negative descriptors are left out by poll.
-    std::array<pollfd, 2> watched{pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0}};
-    if (::poll(watched.data(), watched.size(), static_cast<int>(std::min(left, 60'000l))) <= 0)
-      continue;
-    if (watched[0].revents != 0 && !take(output_, run_.output)) close_end(output_);
-    if (watched[1].revents != 0 && !take(errors_, run_.errors)) close_end(errors_);
-  }
+// As soon as there is some, or the process behind the handle has ended, or the moment came.
+void ToolProcess::take_output(int handle, Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+  // Negative descriptors are left out by poll.
+  std::array<pollfd, 3> watched{pollfd{output_, POLLIN, 0}, pollfd{errors_, POLLIN, 0},
+                                pollfd{handle, POLLIN, 0}};
+  const int limit_ms = static_cast<int>(std::clamp(left, 0l, 60'000l));
+  if (::poll(watched.data(), watched.size(), limit_ms) <= 0) return;
+  if (watched[0].revents != 0 && !take(output_, run_.output)) close_end(output_);
+  if (watched[1].revents != 0 && !take(errors_, run_.errors)) close_end(errors_);
 }
 
 void ToolProcess::kill() {
-  if (pid_ < 0) return;
-  ::kill(pid_, SIGKILL);
+  if (guard_ > 0) ::kill(-guard_, SIGKILL);
+  if (pid_ > 0) ::kill(-pid_, SIGKILL);  // it may have made a group of its own
   const auto limit = Clock::now() + reaping_limit;
-  while (::waitpid(pid_, nullptr, WNOHANG) == 0 && Clock::now() < limit)
-    std::this_thread::sleep_for(between_exit_looks);
-  pid_ = -1;
+  for (pid_t* dying : {&pid_, &guard_}) {
+    while (*dying > 0 && ::waitpid(*dying, nullptr, WNOHANG) == 0 && Clock::now() < limit)
+      std::this_thread::sleep_for(between_exit_looks);
+    *dying = -1;
+  }
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 // A tool of the system, run with its output taken in. It dies with this process, and is killed when
-// it takes longer than it may. No shell. For processes of one thread.
+// it takes longer than it may; what it started and left in its group is killed with it and after
+// its end. No shell. For processes of one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -38,13 +39,14 @@ class ToolProcess {
 
  private:
   bool has_ended(std::chrono::steady_clock::time_point until);
-  void take_output(std::chrono::steady_clock::time_point until);
+  void take_output(int handle, std::chrono::steady_clock::time_point until);
   bool take(int fd, std::string& text);
   void kill();
 
   std::size_t output_max_;
   ToolRun run_;
   pid_t pid_ = -1;
+  pid_t guard_ = -1;  // leads the group of the tool
   int output_ = -1;
   int errors_ = -1;
 };

@@ -320,6 +320,9 @@ Status end_orphan_processes(ProcessTable& table, const RunDirectory& run) {
     marks.members = members_of(groups);
     auto found = find_attempt_processes(table, marks);
     if (found.empty()) return found;
+    for (const ProcessInfo& process : found) {  // who forks now is in none but such a session
+      if (process.pid == process.session) marks.begun_sessions.insert(process.session);
+    }
     for (const AttemptGroup& group : groups) group.kill();
     return found;
   });

@@ -12,7 +12,8 @@ namespace muster {
 
 namespace {
 
-enum class Owner { unknown, ours, other };
+// The agent's own programs have a token and no socket.
+enum class Owner { unknown, ours, other, agent };
 
 bool descends_from(pid_t ancestor, const ProcessInfo& process,
                    const std::map<pid_t, const ProcessInfo*>& by_pid) {
@@ -32,12 +33,13 @@ std::map<pid_t, const ProcessInfo*> by_number(const std::vector<ProcessInfo>& pr
   return by_pid;
 }
 
-// Walks up to the agent, asking each process on the way who owns it.
+// Walks up to the agent, asking each process on the way who owns it. What descends from a process
+// of the attempt is the attempt's, whatever its environment says: muster inside a job too.
 class Ownership {
  public:
   Ownership(ProcessTable& table, const std::vector<ProcessInfo>& processes,
             const ProcessMarks& marks)
-      : table_(table), marks_(marks), by_pid_(by_number(processes)) {}
+      : table_(table), processes_(processes), marks_(marks), by_pid_(by_number(processes)) {}
 
   Owner of(const ProcessInfo& process) {
     if (const auto known = known_.find(process.pid); known != known_.end()) return known->second;
@@ -50,18 +52,49 @@ class Ownership {
   Owner decide(const ProcessInfo& process) {
     if (process.pid == marks_.agent || process.pid == 1) return Owner::unknown;
     if (marks_.members.contains(process.pid)) return Owner::ours;
-    if (const Owner owner = owner_by_signs(process); owner != Owner::unknown) return owner;
-    if (!descends_from(marks_.agent, process, by_pid_)) return Owner::unknown;
-    if (marks_.other_sessions.contains(process.session)) return Owner::other;
-    if (marks_.sessions.contains(process.session)) return Owner::ours;
-    if (process.parent != marks_.agent) return of(*by_pid_.at(process.parent));
-    return marks_.takes_orphans ? Owner::ours : Owner::unknown;
+    const Owner marked = owner_by_signs(process);
+    if (marked == Owner::ours) return Owner::ours;
+    const Owner above = owner_above(process, marked);
+    if (above == Owner::ours || marked == Owner::unknown) return above;
+    return Owner::other;
+  }
+
+  Owner owner_above(const ProcessInfo& process, Owner marked) {
+    if (descends_from(marks_.agent, process, by_pid_)) {
+      if (marks_.other_sessions.contains(process.session)) return Owner::other;
+      if (marks_.sessions.contains(process.session)) return Owner::ours;
+    }
+    const auto parent = by_pid_.find(process.parent);
+    Owner owner = Owner::unknown;
+    if (process.parent == marks_.agent) {
+      if (marks_.takes_orphans && marked != Owner::agent) owner = Owner::ours;
+    } else if (parent != by_pid_.end()) {
+      owner = of(*parent->second);
+    }
+    if (owner != Owner::unknown) return owner;
+    return is_session_ours(process.session) ? Owner::ours : Owner::unknown;
+  }
+
+  // That one of ours began. Of a leader that is dead its session says only who else is in it.
+  bool is_session_ours(pid_t session) {
+    if (session <= 1) return false;  // begun outside of a container, or by its first process
+    const auto leader = by_pid_.find(session);
+    if (leader != by_pid_.end() && !leader->second->is_dead()) {
+      return of(*leader->second) == Owner::ours;
+    }
+    if (marks_.begun_sessions.contains(session)) return true;
+    const auto [known, is_new] = is_marked_.try_emplace(session, false);
+    if (!is_new) return known->second;
+    return known->second = std::ranges::any_of(processes_, [&](const ProcessInfo& one) {
+             return one.session == session && owner_by_signs(one) == Owner::ours;
+           });
   }
 
   Owner owner_by_signs(const ProcessInfo& process) const {
     const ProcessSigns signs = table_.signs_of(process);
     if (const auto token = environment_entry(signs.environment, token_name)) {
       const auto socket = environment_entry(signs.environment, socket_name);
+      if (!socket) return Owner::agent;
       const bool is_ours = socket == marks_.socket_path && marks_.is_token(*token);
       return is_ours ? Owner::ours : Owner::other;
     }
@@ -74,9 +107,11 @@ class Ownership {
   }
 
   ProcessTable& table_;
+  const std::vector<ProcessInfo>& processes_;
   const ProcessMarks& marks_;
   std::map<pid_t, const ProcessInfo*> by_pid_;
   std::map<pid_t, Owner> known_;
+  std::map<pid_t, bool> is_marked_;  // sessions whose leader is dead
 };
 
 bool is_shell(const std::string& program) {

@@ -1,9 +1,11 @@
 // Which processes belong to an attempt, and how they are all ended. A process belongs when it
 //   - is in the attempt's control group,
 //   - or carries the attempt's token in the environment it was started with,
-//   - or descends from the agent (the agent is a sub-reaper: orphans come back to it) and no other
-//     attempt owns it by token or session,
-//   - or writes to an output pipe of the attempt (cleared its environment, lost its agent).
+//   - or writes to an output pipe of the attempt (cleared its environment, lost its agent),
+//   - or descends from a process that belongs, or is in a session that one began, whatever token it
+//     carries,
+//   - or descends from the agent (the agent is a sub-reaper: orphans come back to it) while no
+//     other attempt runs, and neither another attempt nor the agent itself began its session.
 // Never goes by name, never touches other processes.
 #pragma once
 
@@ -26,6 +28,7 @@ struct ProcessMarks {
   std::string spool_prefix;        // paths of pipes begin so
   std::set<pid_t> sessions;        // begun by the agent for the attempt
   std::set<pid_t> other_sessions;  // begun by the agent for anything else
+  std::set<pid_t> begun_sessions;  // by processes of these attempts that may be dead by now
   bool takes_orphans = true;       // unmarked descendants of the agent: false while another
                                    // attempt runs beside this one
 };

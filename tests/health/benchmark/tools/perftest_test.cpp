@@ -1,11 +1,14 @@
 #include "health/benchmark/tools/infiniband.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <random>
+#include <thread>
 
 #include "health/read/tool_process.h"
 #include "tests/health/benchmark/tools/tool_output.h"
@@ -180,6 +183,29 @@ TEST_CASE("a tool may be asked to end before it is killed") {
   CHECK(stopped("echo asked; exit 0", 10s) == "on\nasked\n");
   CHECK(stopped("echo asked", 5s) == "on\nasked\n");
   CHECK(stopped("echo asked", 0ms) == "on\n");
+}
+
+TEST_CASE("what a tool started ends with it, and does not hold it up") {
+  const auto is_gone = [](const std::string& pid) {
+    const auto limit = std::chrono::steady_clock::now() + 10s;
+    while (::kill(std::stoi(pid), 0) == 0 && std::chrono::steady_clock::now() < limit) {
+      // An orphan that nobody reaps is gone too.
+      std::ifstream stat("/proc/" + pid + "/stat");
+      std::string text;
+      std::getline(stat, text);
+      if (text.find(") Z ") != text.npos) return true;
+      std::this_thread::sleep_for(5ms);
+    }
+    return ::kill(std::stoi(pid), 0) != 0;
+  };
+  const auto begun = std::chrono::steady_clock::now();
+  const ToolRun ended = run_tool({"sh", "-c", "sleep 1000 & echo $!"});
+  CHECK(ended.exit_code == 0);
+  CHECK(std::chrono::steady_clock::now() - begun < 5s);
+  CHECK(is_gone(ended.output));
+  const ToolRun killed = run_tool({"sh", "-c", "sleep 1000 & echo $!; wait"}, 300ms);
+  CHECK_FALSE(killed.exit_code);
+  CHECK(is_gone(killed.output));
 }
 
 TEST_CASE("a tool that floods is read to its end, and the surplus is thrown away") {

@@ -322,10 +322,12 @@ TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it"
   elsewhere.environment.insert(at, "/another");
   const pid_t of_another = host.processes.add(1, elsewhere).info.pid;
   const pid_t unmarked = host.processes.add(::getpid()).info.pid;
+  const pid_t below = host.processes.add(orphan).info.pid;
   const std::string pipe = host.run->path + "/attempts/job/0/rank-0.pipe";
   const pid_t writer = host.processes.add(1, {"", {pipe}, ""}).info.pid;
   CHECK(end_orphan_processes(host.processes, *host.run));
-  for (const pid_t left : {rank, orphan, writer}) CHECK_FALSE(host.processes.is_alive_now(left));
+  for (const pid_t left : {rank, orphan, below, writer})
+    CHECK_FALSE(host.processes.is_alive_now(left));
   for (const pid_t other : {of_another, unmarked}) CHECK(host.processes.is_alive_now(other));
 }
 

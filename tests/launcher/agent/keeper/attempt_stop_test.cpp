@@ -216,6 +216,7 @@ TEST_CASE("a process is an attempt's by its group, its token, its pipe or its ag
   const pid_t marked = table.add(1, signs("c.n.job.0")).info.pid;
   CHECK(finds(marked));
   CHECK_FALSE(finds(table.add(1, signs("c.n.job.1")).info.pid));
+  marks.takes_orphans = false;  // job.1 runs
   CHECK_FALSE(finds(table.add(agent_pid, signs("c.n.job.1")).info.pid));
   CHECK_FALSE(finds(table.add(1, signs("c.n.job.0", "/other/agent.sock")).info.pid));
   CHECK(finds(table.add(1, {"", {"", "/home/attempts/job/0/rank-0.pipe"}, ""}).info.pid));
@@ -250,6 +251,50 @@ TEST_CASE("what descends from the agent without a mark belongs to the attempt th
   table.processes.at(orphan).info.flags = 0x00200000;
   marks.other_sessions = {};
   CHECK(found() == 1);
+}
+
+TEST_CASE("what a process of the attempt started is the attempt's, the agent dead or not") {
+  FakeProcesses table;
+  ProcessMarks marks = marks_of_job();
+  marks.takes_orphans = false;
+  const pid_t login = table.add(1).info.pid;
+  const pid_t marked = table.add(login, signs("c.n.job.0")).info.pid;
+  const pid_t below = table.add(marked).info.pid;
+  const pid_t forged = table.add(below, signs("bogus")).info.pid;
+  const pid_t nested = table.add(forged, signs("c.n.job.0", "/nested/agent.sock")).info.pid;
+  const pid_t left = table.add(1).info.pid;
+  table.processes.at(left).info.session = marked;
+  const pid_t of_login = table.add(marked + 1000).info.pid;
+  table.processes.at(of_login).info.session = login;
+  const auto found = [&] {
+    std::set<pid_t> pids;
+    for (const auto& one : find_attempt_processes(table, marks)) pids.insert(one.pid);
+    return pids;
+  };
+  CHECK(found() == std::set<pid_t>{marked, below, forged, nested, left});
+  // The leader of a session dies, another of the session has the marks.
+  table.processes.at(below).signs = signs("c.n.job.0");
+  table.processes.at(below).info.session = marked;
+  table.processes.erase(marked);
+  CHECK(found() == std::set<pid_t>{below, forged, nested, left});
+  table.processes.erase(below);
+  CHECK(found().empty());
+  marks.begun_sessions = {marked};  // seen before
+  CHECK(found() == std::set<pid_t>{left});
+  table.add(1).info.pid = marked;  // a stranger took its number
+  CHECK(found().empty());
+}
+
+TEST_CASE("a token that no attempt has hides no process that the agent started") {
+  FakeProcesses table;
+  ProcessMarks marks = marks_of_job();
+  const pid_t forged = table.add(agent_pid, signs("bogus")).info.pid;
+  const pid_t own =
+      table.add(agent_pid, {"MUSTER_TOKEN=health" + std::string(1, '\0'), {}, ""}).info.pid;
+  const auto found = find_attempt_processes(table, marks);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].pid == forged);
+  CHECK(table.is_alive_now(own));
 }
 
 TEST_CASE("all that an agent started descends from it, others' processes do not") {
