@@ -97,8 +97,8 @@ launcher/agent/watch: runtime/protocol scheduler/model
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
-launcher/agent/keeper: launcher/agent/node launcher/os launcher/staging launcher/wire
-launcher/agent/keeper: runtime/protocol scheduler/model
+launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
+launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/node launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
 launcher/agent/exec: health/checks/host launcher/agent/attempt launcher/agent/keeper

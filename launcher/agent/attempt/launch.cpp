@@ -132,7 +132,10 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
   if (group_) request.group = group_->path();
   request.output = request.errors = output.get();
   auto pid = site_.processes.start(request);
-  if (pid) sessions_.insert(*pid);
+  if (pid) {
+    sessions_.insert(*pid);
+    note_session(layout_.spool, site_.boot_id, *pid);
+  }
   return pid;
 }
 

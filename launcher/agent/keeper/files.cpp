@@ -1,11 +1,13 @@
 #include "launcher/agent/keeper/files.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <tuple>
 
 #include "launcher/os/fd.h"
@@ -15,6 +17,8 @@
 namespace muster {
 
 namespace {
+
+constexpr const char* sessions_name = "/sessions";
 
 namespace fs = std::filesystem;
 
@@ -122,6 +126,23 @@ std::optional<StartRanks> load_start(const AttemptLayout& layout) {
   if (!received) return {};
   auto* start = std::get_if<StartRanks>(&received->message);
   return start != nullptr ? std::optional(std::move(*start)) : std::nullopt;
+}
+
+void note_session(const std::string& spool, const std::string& boot_id, pid_t session) {
+  const std::string path = spool + sessions_name;
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const std::string line = boot_id + ' ' + std::to_string(session) + '\n';
+  [[maybe_unused]] const ssize_t put = ::write(file.get(), line.data(), line.size());
+}
+
+std::set<pid_t> noted_sessions(const std::string& spool, const std::string& boot_id) {
+  std::set<pid_t> sessions;
+  std::istringstream lines(text_of_file(spool + sessions_name));
+  std::string boot;
+  for (pid_t session = 0; lines >> boot >> session;) {
+    if (boot == boot_id) sessions.insert(session);
+  }
+  return sessions;
 }
 
 std::vector<AttemptKey> attempts_below(const std::string& root) {

@@ -2,7 +2,10 @@
 // removed when nobody wants them any more. Blocking file work, no state.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,12 @@ Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
 // StartRanks as received, for the agent after this one. Mode 0600: it holds environment values.
 Status save_start(const AttemptLayout& layout, const StartRanks& start);
 std::optional<StartRanks> load_start(const AttemptLayout& layout);
+
+// Sessions that the agent begins for an attempt, for who looks for what a dead agent left: a
+// process that cleared its environment is known by nothing else. Those of another boot are passed
+// over. A note that cannot be written (full disk) is not an error of the rank.
+void note_session(const std::string& spool, const std::string& boot_id, pid_t session);
+std::set<pid_t> noted_sessions(const std::string& spool, const std::string& boot_id);
 
 // The attempts whose spools lie in `root`.
 std::vector<AttemptKey> attempts_below(const std::string& root);

@@ -14,6 +14,7 @@
 #include <set>
 #include <span>
 
+#include "health/checks/host/facts.h"
 #include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/layout.h"
@@ -244,6 +245,10 @@ ProcessMarks marks_of_run(const RunDirectory& run) {
   marks.socket_path = run.socket_path();
   marks.spool_prefix = spools_root(run) + "/";
   marks.takes_orphans = false;  // the caller has not started anything yet
+  const std::string boot_id = read_boot_id();
+  for (const AttemptKey& key : attempts_below(spools_root(run))) {
+    marks.begun_sessions.merge(noted_sessions(layout_of(run, key).spool, boot_id));
+  }
   return marks;
 }
 

@@ -1,8 +1,8 @@
 // Where things of an attempt lie on a node, and the token that marks its processes. Pure functions.
 //
 //   <home>/jobs/<controller>/<node>/<job>/   code-<attempt>/ inputs/ outputs/ logs/ ckpt/
-//   <run directory>/attempts/<job>/<attempt>/   start.frame, exits, members, rank-<r>.pipe/.out,
-//                                               vitals/
+//   <run directory>/attempts/<job>/<attempt>/   start.frame, exits, sessions, members,
+//                                               rank-<r>.pipe/.out, vitals/
 #pragma once
 
 #include <compare>

@@ -6,10 +6,12 @@
 #include <fstream>
 
 #include "launcher/agent/attempt/exit_log.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "runtime/protocol/membership.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
+#include "tests/launcher/staging/folder.h"
 
 using namespace muster;
 using std::chrono::milliseconds;
@@ -325,10 +327,26 @@ TEST_CASE("what a dead agent left is killed by its marks, and nothing beside it"
   const pid_t below = host.processes.add(orphan).info.pid;
   const std::string pipe = host.run->path + "/attempts/job/0/rank-0.pipe";
   const pid_t writer = host.processes.add(1, {"", {pipe}, ""}).info.pid;
+  // Started by a rank that died with the agent, without its environment and output.
+  const pid_t bare = host.processes.add(1).info.pid;
+  host.processes.processes.at(bare).info.session = rank;
+  host.processes.processes.erase(rank);
+  const pid_t of_login = host.processes.add(1).info.pid;
+  host.processes.processes.at(of_login).info.session = rank + 1'000'000;
   CHECK(end_orphan_processes(host.processes, *host.run));
-  for (const pid_t left : {rank, orphan, below, writer})
+  for (const pid_t left : {orphan, below, writer, bare})
     CHECK_FALSE(host.processes.is_alive_now(left));
-  for (const pid_t other : {of_another, unmarked}) CHECK(host.processes.is_alive_now(other));
+  for (const pid_t other : {of_another, unmarked, of_login})
+    CHECK(host.processes.is_alive_now(other));
+}
+
+TEST_CASE("sessions that were begun in another boot are nobody's") {
+  Folder folder;
+  note_session(folder.path(), "boot-1", 17);
+  note_session(folder.path(), "boot-2", 18);
+  note_session(folder.path(), "boot-2", 19);
+  CHECK(noted_sessions(folder.path(), "boot-2") == std::set<pid_t>{18, 19});
+  CHECK(noted_sessions(folder.path() / "none", "boot-2").empty());
 }
 
 TEST_CASE("one agent at a time has a run directory, and the next waits for the one that holds it") {
