@@ -187,10 +187,7 @@ HostHealth NodeLook::result() const {
   std::erase_if(host.versions,
                 [&](const auto& one) { return !is_asked_for(options_.checks, one.first); });
   host.verdict = report_of(verdict);
-  const bool is_checked = !host.findings.empty() || found.first_readings > 0;
-  // Of what was asked for there is nothing here: nothing speaks for the host.
-  const bool is_silent = !is_checked && host.versions.empty();
-  if (is_silent && !verdict.is_drained()) host.verdict.state = HealthExit::unclear;
+  host.verdict = concluded(host);
   return host;
 }
 

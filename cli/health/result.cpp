@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 
 #include <nlohmann/json.hpp>
 
@@ -13,7 +12,6 @@
 #include "health/model/check.h"
 #include "health/model/performance.h"
 #include "health/output/monitors.h"
-#include "launcher/agent/health/gate_benchmark.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/json_fields.h"
 #include "scheduler/model/exit_code.h"
@@ -29,37 +27,8 @@ constexpr std::pair<HealthExit, const char*> exits[] = {{HealthExit::healthy, "h
                                                         {HealthExit::drained, "drained"},
                                                         {HealthExit::unclear, "unclear"}};
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::runtime_error(what);
-}
-
-}  // namespace
-
-// For read_json of launcher/wire/json_fields.h, which throws for a wrong type.
-static void read_json(const Json& in, HealthExit& exit) {
-  const auto word = in.get<std::string>();
-  const auto* found =
-      std::ranges::find_if(exits, [&](const auto& known) { return word == known.second; });
-  require(found != std::end(exits), "its verdict is of no known state");
-  exit = found->first;
-}
-
-static void read_json(const Json& in, ReportValue& value) {
-  if (in.is_number_integer()) {
-    value.whole = whole<std::int64_t>(in);
-  } else if (in.is_number_float()) {
-    value.number = in.get<double>();
-  } else if (!in.is_null()) {
-    value.text = in.get<std::string>();
-  }
-}
-
-namespace {
-
 // Sources of a finding are few lines; more of them help nobody on a terminal.
 constexpr std::size_t evidence_lines_most = 4;
-// An answer of ours is nested a handful deep.
-constexpr int depth_most = 32;
 constexpr const char* fitness_words[] = {"drained", "unreachable", "unclear", "ok"};
 
 // ---- members to JSON --------------------------------------------------------------------------
@@ -90,7 +59,7 @@ Document to_document(const T& value) {
     for (const auto& item : value) out.push_back(to_document(item));
     return out;
   } else if constexpr (std::is_same_v<T, HealthExit>) {
-    return std::ranges::find(exits, value, &std::pair<HealthExit, const char*>::first)->second;
+    return word(value);
   } else {
     return value;
   }
@@ -113,23 +82,7 @@ Document metrics_document(const std::vector<PerformanceSample>& metrics) {
   return all;
 }
 
-// ---- what a node wrote ------------------------------------------------------------------------
-
-// As code_of: a status of no known word is unknown.
-MonitorCode code_of(const FindingReport& finding) {
-  if (finding.status == word_of(CheckStatus::pass)) return MonitorCode::ok;
-  if (finding.status != word_of(CheckStatus::fail)) return MonitorCode::unknown;
-  const bool is_serious = !finding.severity.starts_with(word_of(Remedy::warn));
-  const bool drains = is_serious && finding.fault_class != word_of(FaultClass::user);
-  return drains && finding.mode == "enforce" ? MonitorCode::critical : MonitorCode::warning;
-}
-
-Json parsed(const std::string& text) {
-  return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {
-    require(depth <= depth_most, "it is nested too deeply");
-    return true;
-  });
-}
+// ---- a verdict in words -----------------------------------------------------------------------
 
 std::string name_of(const std::string& check, const std::string& device) {
   return device.empty() ? check : check + " " + device;
@@ -141,57 +94,12 @@ std::string names_of(const std::vector<SampleWanted>& checks) {
   return joined(names);
 }
 
-std::string why_unclear(const VerdictReport& verdict) {
-  std::vector<std::string> why;
-  if (!verdict.unclear.empty()) {
-    why.push_back("required check did not pass: " + names_of(verdict.unclear));
-  }
-  if (!verdict.unconfirmed.empty()) {
-    why.push_back("not yet confirmed: " + names_of(verdict.unconfirmed));
-  }
-  return why.empty() ? "nothing was checked" : joined(why, "; ");
-}
-
-// Throws for what is no answer.
-HostHealth read_host(const std::string& text) {
-  const Json in = parsed(text);
-  require(in.is_object(), "it is no object");
-  for (const char* key : {"verdict", "beside_ranks", "versions", "findings"}) {
-    require(!in.at(key).is_null(), "a part of it is missing");
-  }
-  HostHealth host;
-  read_json(in, host);
-  read_json(in.at("verdict").at("state"), host.verdict.state);
-  if (!in.contains("figures")) return host;
-  auto metrics = read_measured(text);
-  if (!metrics) throw std::runtime_error(metrics.error().message);
-  host.metrics = std::move(*metrics);
-  return host;
-}
-
-void judge_answer(HostHealth& host) {
-  const HealthExit state = host.verdict.state;
-  host.fitness = state == HealthExit::healthy   ? NodeFitness::ok
-                 : state == HealthExit::drained ? NodeFitness::drained
-                                                : NodeFitness::unclear;
-  if (state == HealthExit::drained) host.why = host.verdict.reason.value_or("");
-  if (state == HealthExit::unclear) host.why = why_unclear(host.verdict);
-}
-
-HostHealth unanswered(const std::string& node, const std::string& target, const std::string& why) {
-  HostHealth host;
-  host.phase.clear();
-  host.node = node;
-  host.target = target;
-  host.why = why;
-  return host;
-}
-
-FindingReport unknown_finding(const std::string& node, const std::string& check,
-                              const std::string& why, const std::string& now) {
-  FindingReport finding = asked_report(node, check, CheckStatus::unknown, now);
-  finding.evidence = {why};
-  return finding;
+// Of a node's verdict, or what is told of it.
+template <class Verdict>
+HealthExit exit_by_lists(const Verdict& verdict) {
+  if (!verdict.drains.empty()) return HealthExit::drained;
+  const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
+  return is_open ? HealthExit::unclear : HealthExit::healthy;
 }
 
 // ---- for people -------------------------------------------------------------------------------
@@ -284,8 +192,8 @@ std::string last_line(const HostHealth& host, bool color) {
     return inked(name + " is ready", Ink::green, color) + "\n";
   }
   const bool is_reported = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
-  return inked(name + " is unknown", Ink::yellow, color) +
-         (is_reported ? "\n" : ": " + why_unclear(verdict) + "\n");
+  const std::string why = is_reported ? "" : why_silent(host);
+  return inked(name + " is unknown", Ink::yellow, color) + (why.empty() ? "" : ": " + why) + "\n";
 }
 
 // ---- a verdict --------------------------------------------------------------------------------
@@ -312,8 +220,8 @@ HostNames host_names(const HealthResult& result) {
 }
 
 PluginAnswer plugin_answer(const HealthResult& result) {
-  const bool is_one = result.hosts.size() == 1 && result.monitor_hosts != MonitorHosts::told;
-  const std::int64_t first_readings = is_one ? result.hosts.front().counts.first_readings : 0;
+  std::int64_t first_readings = 0;
+  for (const HostHealth& host : result.hosts) first_readings += host.counts.first_readings;
   return nagios_answer(findings_for_monitors(result), host_names(result),
                        static_cast<int>(first_readings), monitor_code(result));
 }
@@ -324,10 +232,46 @@ const char* word(NodeFitness fitness) {
   return fitness_words[static_cast<std::size_t>(fitness)];
 }
 
+const char* word(HealthExit exit) {
+  return std::ranges::find(exits, exit, &std::pair<HealthExit, const char*>::first)->second;
+}
+
 HealthExit health_exit(const NodeVerdict& verdict) {
-  if (verdict.is_drained()) return HealthExit::drained;
-  const bool is_open = !verdict.unclear.empty() || !verdict.unconfirmed.empty();
-  return is_open ? HealthExit::unclear : HealthExit::healthy;
+  return exit_by_lists(verdict);
+}
+
+std::string why_silent(const HostHealth& host) {
+  const auto is_known = [](const FindingReport& one) { return one.code != MonitorCode::unknown; };
+  const auto is_number = [](const PerformanceSample& one) { return one.value.has_value(); };
+  if (host.counts.first_readings > 0 || std::ranges::any_of(host.findings, is_known) ||
+      std::ranges::any_of(host.metrics, is_number)) {
+    return {};
+  }
+  return host.findings.empty() ? "nothing was checked" : "every check is unknown";
+}
+
+std::string open_questions(const VerdictReport& verdict) {
+  std::vector<std::string> why;
+  if (!verdict.unclear.empty()) {
+    why.push_back("required check did not pass: " + names_of(verdict.unclear));
+  }
+  if (!verdict.unconfirmed.empty()) {
+    why.push_back("not yet confirmed: " + names_of(verdict.unconfirmed));
+  }
+  return joined(why, "; ");
+}
+
+VerdictReport concluded(const HostHealth& host) {
+  VerdictReport verdict = host.verdict;
+  verdict.state = exit_by_lists(verdict);
+  if (verdict.state != HealthExit::healthy) return verdict;
+  // Of a link that is still settling nothing is believed yet, and it is no pass.
+  for (const FindingReport& one : host.findings) {
+    if (one.code == MonitorCode::critical) verdict.unconfirmed.push_back({one.check, one.device});
+  }
+  const bool is_healthy = verdict.unconfirmed.empty() && why_silent(host).empty();
+  if (!is_healthy) verdict.state = HealthExit::unclear;
+  return verdict;
 }
 
 bool is_asked_for(const std::vector<std::string>& patterns, std::string_view check) {
@@ -405,60 +349,6 @@ std::string report_lines(const std::vector<FindingReport>& findings) {
     text += document_line(report_document(finding)) + "\n";
   }
   return text;
-}
-
-HostHealth read_answer(const std::string& node, const std::string& target, const std::string& text,
-                       const std::string& now) {
-  try {
-    HostHealth host = read_host(text);
-    host.node = node;
-    host.target = target;
-    host.has_answered = true;
-    for (FindingReport& finding : host.findings) {
-      finding.host = node;
-      finding.code = code_of(finding);
-    }
-    judge_answer(host);
-    return host;
-  } catch (const std::exception& wrong) {
-    return no_answer(node, target, std::string("its answer cannot be read: ") + wrong.what(), now);
-  }
-}
-
-FindingReport asked_report(const std::string& node, const std::string& check, CheckStatus status,
-                           const std::string& now) {
-  const CheckSpec* spec = find_check(check);
-  FindingReport finding;
-  finding.ts = now;
-  finding.host = node;
-  finding.check = check;
-  finding.status = word_of(status);
-  finding.severity = text_of(spec->severity);
-  finding.fault_class = word_of(spec->fault);
-  finding.source = spec->source;
-  finding.mode = "observe";
-  finding.code = code_of(finding);
-  return finding;
-}
-
-HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
-                     const std::string& now) {
-  HostHealth host = unanswered(node, target, why);
-  host.findings = {unknown_finding(node, "host.agent", why, now)};
-  host.findings[0].expected = "an answer";
-  host.findings[0].source = "the controller";
-  return host;
-}
-
-HostHealth not_measured(const std::string& node, const std::string& target, const std::string& why,
-                        const std::vector<std::string>& checks, const std::string& now) {
-  HostHealth host = unanswered(node, target, why);
-  host.fitness = NodeFitness::unclear;
-  host.phase = "not measured";
-  for (const std::string& check : checks) {
-    host.findings.push_back(unknown_finding(node, check, why, now));
-  }
-  return host;
 }
 
 std::string plural(std::size_t count, const std::string& what) {

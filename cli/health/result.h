@@ -34,6 +34,7 @@ namespace muster {
 
 // What `muster health` ends with in the forms for people and programs.
 enum class HealthExit { healthy = 0, drained = 1, unclear = 3 };
+const char* word(HealthExit exit);
 inline constexpr int unclear_health = static_cast<int>(HealthExit::unclear);
 
 // A fault that counts.
@@ -137,6 +138,15 @@ struct HostHealth {
   bool has_answered = false;
 };
 
+// A host's verdict with the state that follows from what it lists and what was found: unclear, when
+// something serious is not confirmed, nothing was checked, or every check is unknown.
+VerdictReport concluded(const HostHealth& host);
+
+// Why nothing speaks for a host, whatever its verdict; empty: something does.
+std::string why_silent(const HostHealth& host);
+// "required check did not pass: gpu.count; not yet confirmed: ib.state"; empty: none.
+std::string open_questions(const VerdictReport& verdict);
+
 // Of a run that ends now. `profile`: empty: none.
 HostHealth health_of(const RunFacts& run, const std::string& profile, Milliseconds took);
 
@@ -146,7 +156,8 @@ Document verdict_document(const VerdictReport& verdict);
 // One line of JSON for each finding.
 std::string report_lines(const std::vector<FindingReport>& findings);
 
-// What a node wrote. Its findings are of `node`. `now`: utc_text.
+// What a node wrote. Its findings are of `node`. What cannot be read, or contradicts itself, is
+// unclear, with a finding host.agent. `now`: utc_text.
 HostHealth read_answer(const std::string& node, const std::string& target, const std::string& text,
                        const std::string& now);
 // By the row of the check; observed, for whoever asks drains nothing.
@@ -155,6 +166,9 @@ FindingReport asked_report(const std::string& node, const std::string& check, Ch
 // Its one finding is host.agent, unknown.
 HostHealth no_answer(const std::string& node, const std::string& target, const std::string& why,
                      const std::string& now);
+// A node that answered is unclear when nothing speaks for it: of all that was checked nothing is
+// known. Once other nodes have told what they can.
+void doubt_silent(HostHealth& host, const std::string& now);
 // It was reached and not benchmarked. `why`: "not started: " of one that a job has, or that is not
 // idle, "not measured: " of one whose benchmark failed. Each of the `checks` is unknown.
 HostHealth not_measured(const std::string& node, const std::string& target, const std::string& why,

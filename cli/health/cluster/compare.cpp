@@ -247,6 +247,7 @@ void compare_nodes(std::vector<HostHealth>& answers, const std::vector<std::stri
       }
     }
   }
+  for (HostHealth& answer : answers) doubt_silent(answer, utc_text(now));
 }
 
 void sort_worst_first(std::vector<HostHealth>& answers) {

@@ -22,7 +22,8 @@
 namespace muster {
 
 // Nodes of one target and profile are compared. What is serious and enforced makes a node unclear:
-// it was looked at once, and it is not for this to drain.
+// it was looked at once, and it is not for this to drain. So does silence: nothing was checked, or
+// every check is unknown.
 using ProfileOf = std::function<HealthProfile(const HostHealth&)>;
 void compare_nodes(std::vector<HostHealth>& answers, const std::vector<std::string>& checks,
                    const ProfileOf& profile_of, Time now);

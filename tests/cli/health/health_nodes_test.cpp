@@ -120,17 +120,75 @@ TEST_CASE("an answer that is none is never a pass") {
       changed[Document::json_pointer(at)] = Document::parse(value);
       const HostHealth answer = read_answer("h", "t", changed.dump(), asked_at);
       CAPTURE(at, value);
-      CHECK(answer.fitness == NodeFitness::unreachable);
+      CHECK(answer.fitness == NodeFitness::unclear);
     }
   }
   for (const std::string& text : wrong) {
     const HostHealth answer = read_answer("h", "t", text, asked_at);
-    CHECK(answer.fitness == NodeFitness::unreachable);
+    CHECK(answer.fitness == NodeFitness::unclear);
     CHECK_THAT(answer.why, ContainsSubstring("cannot be read"));
+    CHECK(answer.why.find("json.exception") == std::string::npos);
     REQUIRE(answer.findings.size() == 1);
     CHECK(answer.findings[0].code == MonitorCode::unknown);
     CHECK(health_exit({answer}) == HealthExit::unclear);
   }
+}
+
+TEST_CASE("an answer that cannot be read says in plain words what of it") {
+  Document answer = Document::parse(Looked({active_finding()}).text());
+  const auto why = [&](const char* at, const Document& value) {
+    Document changed = answer;
+    changed[Document::json_pointer(at)] = value;
+    return read_answer("h", "t", changed.dump(), asked_at).why;
+  };
+  const std::string begin = "its answer cannot be read: ";
+  CHECK(why("/verdict", nullptr) == begin + "no \"verdict\"");
+  CHECK(why("/verdict", Document::object()) == begin + "no \"state\"");
+  CHECK(why("/verdict/state", nullptr) == begin + "no \"state\"");
+  CHECK(why("/took_ms", "long") ==
+        begin + "\"took_ms\": expected a whole number that fits its field");
+  CHECK(why("/findings/0/status", 7) == begin + "\"findings\": type must be string, but is number");
+  CHECK(why("/counts/first_readings", -1) == begin + "\"first_readings\": no number of counters");
+  CHECK(read_answer("h", "t", "{", asked_at).why == begin + "it is no JSON");
+}
+
+TEST_CASE("an answer that contradicts itself is unclear, and says why") {
+  const Looked sound({active_finding()});
+  const auto judged = [](const Looked& looked) { return looked.of("h1"); };
+  CHECK(judged(sound).fitness == NodeFitness::ok);
+  struct Row {
+    Looked looked;
+    const char* why;
+  };
+  Looked drained = Looked(sound).drained_by(down_finding());
+  drained.look.verdict.state = HealthExit::healthy;
+  Looked open = sound;
+  open.look.verdict.unclear = {{"gpu.count", ""}};
+  Looked by_nothing = sound;
+  by_nothing.look.verdict.state = HealthExit::drained;
+  for (const Row& row :
+       {Row{drained, "healthy, but ib.state mlx5_3:1 drains it"},
+        Row{open, "healthy, but required check did not pass: gpu.count"},
+        Row{Looked({down_finding()}), "healthy, but not yet confirmed: ib.state mlx5_3:1"},
+        Row{by_nothing, "drained, but nothing says so"}}) {
+    const HostHealth answer = judged(row.looked);
+    CHECK(answer.fitness == NodeFitness::unclear);
+    CHECK(answer.why == std::string("its answer contradicts itself: ") + row.why);
+    CHECK(answer.findings.back().evidence == std::vector{answer.why});
+  }
+}
+
+TEST_CASE("a node for which nothing speaks is unknown") {
+  std::vector<HostHealth> answers{
+      Looked().of("a"),
+      Looked({a_finding("gpu.temp", "gpu0", CheckStatus::unknown, "", {"why"})}).of("b"),
+      Looked({active_finding()}).of("c")};
+  compare(answers, {}, {"ib.*", "gpu.*"});
+  CHECK(answers[0].fitness == NodeFitness::unclear);
+  CHECK(answers[0].why == "nothing was checked");
+  CHECK(answers[1].fitness == NodeFitness::unclear);
+  CHECK(answers[1].why == "every check is unknown");
+  CHECK(answers[2].fitness == NodeFitness::ok);
 }
 
 TEST_CASE("an answer that is nested too deeply to be written out again is none") {
@@ -148,7 +206,7 @@ TEST_CASE("an answer that is nested too deeply to be written out again is none")
     CHECK_FALSE(nodes_document({shallow})["nodes"][0].contains("more"));  // what is not ours
     for (const int depth : {64, 200'000}) {
       const HostHealth deep = read_answer("h", "t", nested(open, close, depth), asked_at);
-      CHECK(deep.fitness == NodeFitness::unreachable);
+      CHECK(deep.fitness == NodeFitness::unclear);
       CHECK_THAT(deep.why, ContainsSubstring("nested too deeply"));
       CHECK(nodes_document({deep}).dump().size() < 2'000);
     }
@@ -255,7 +313,8 @@ TEST_CASE("without a majority, or asked for other checks, a version is nobody's 
   for (const HostHealth& one : split) {
     REQUIRE(one.findings.size() == 1);
     CHECK(one.findings[0].code == MonitorCode::unknown);
-    CHECK(one.fitness == NodeFitness::ok);  // nothing requires it
+    CHECK(one.fitness == NodeFitness::unclear);
+    CHECK(one.why == "every check is unknown");
   }
   HealthProfile profile;
   profile.required = {"host.versions"};
@@ -265,7 +324,7 @@ TEST_CASE("without a majority, or asked for other checks, a version is nobody's 
   CHECK(required[0].fitness == NodeFitness::unclear);
   std::vector<HostHealth> other{Looked().of("a"), Looked({}, "2").of("b"), Looked().of("c")};
   compare(other, enforcing_versions(), {"ib.*"});
-  CHECK(other[1].findings.empty());
+  CHECK(other[1].why == "nothing was checked");
 }
 
 TEST_CASE("nodes of other targets and profiles, and silent ones, are not compared") {
@@ -276,7 +335,8 @@ TEST_CASE("nodes of other targets and profiles, and silent ones, are not compare
                                   no_answer("e", "cluster", "gone", asked_at)};
   compare(answers, enforcing_versions());
   for (const HostHealth& one : answers) {
-    CHECK(one.findings.size() == (one.node == "e" ? 1 : 0));
+    CHECK(one.findings.at(0).check == "host.agent");
+    CHECK(one.findings.size() == 1);
   }
 }
 

@@ -82,6 +82,17 @@ TEST_CASE("a host of which nothing was checked is unknown") {
   look.verdict.state = HealthExit::unclear;
   CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unknown: nothing was checked\n"));
   CHECK(health_document(look)["verdict"]["state"] == "unclear");
+  CHECK(concluded(look).state == HealthExit::unclear);
+  look = look_of({a_finding("gpu.temp", "gpu3", CheckStatus::unknown)});
+  look.verdict = concluded(look);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("n17 is unknown: every check is unknown\n"));
+}
+
+TEST_CASE("a serious failure that is not believed yet is no pass") {
+  HostHealth look = look_of({down_finding()});
+  look.verdict = concluded(look);
+  CHECK(look.verdict.state == HealthExit::unclear);
+  CHECK_THAT(health_text(look, {}), ContainsSubstring("not yet confirmed: ib.state mlx5_3:1\n"));
 }
 
 TEST_CASE("what hangs is named") {

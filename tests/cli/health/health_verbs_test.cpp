@@ -21,6 +21,10 @@ std::string looked(const char* node, const std::string& text, const char* error 
   return encode(FromController(NodeLooked{NodeId{node}, error}), text);
 }
 
+std::string sound_text() {
+  return Looked({a_finding("ib.state", "mlx5_0:1", CheckStatus::pass, "4: ACTIVE")}).text();
+}
+
 // h2 runs another kernel than h1 and h3.
 std::string three_kernels() {
   return looked("h1", Looked().text()) + looked("h2", Looked({}, "5.15").text()) +
@@ -91,7 +95,7 @@ TEST_CASE("each node that was asked is told of, whatever became of it") {
   held.drained = "muster:node:gpu.xid:gpu3 6f";
   FakeController controller(
       site.home(), FakeController::any_number,
-      answering(looked("h1", Looked().text()) + encode(FromController(held), Looked().text()) +
+      answering(looked("h1", sound_text()) + encode(FromController(held), Looked().text()) +
                 looked("stranger", Looked().text()) + looked("h3", "", "connection refused")));
   const std::string metrics = site.path("nodes.prom");
   const SaidByVerb said = site.type("health h[1-3] -o json --prometheus-file " + metrics);
@@ -107,10 +111,37 @@ TEST_CASE("each node that was asked is told of, whatever became of it") {
         99);
 }
 
+TEST_CASE("monitors and people are told the same of every answer") {
+  struct Row {
+    const char* at;
+    const char* value;
+    int code;
+    int plugin;
+  };
+  for (const Row& row :
+       std::vector<Row>{{"/looks", "1", 0, 0},
+                        {"/findings/0/status", "\"fail\"", 3, 3},
+                        {"/findings/0/status", "\"unknown\"", 3, 3},
+                        {"/findings", "[]", 3, 3},
+                        {"/verdict/unclear", R"([{"check": "gpu.count", "device": ""}])", 3, 3},
+                        {"/verdict/drains", R"([{"check": "gpu.count"}])", 3, 3},
+                        {"/verdict/state", "\"drained\"", 3, 3},
+                        {"/verdict/state", "null", 3, 3}}) {
+    CAPTURE(row.at, row.value);
+    Document changed = Document::parse(sound_text());
+    changed[Document::json_pointer(row.at)] = Document::parse(row.value);
+    const CommandSite site;
+    FakeController controller(site.home(), FakeController::any_number,
+                              answering(looked("h1", changed.dump())));
+    CHECK(site.type("health h1").code == row.code);
+    CHECK(site.type("health h1 -o nagios").code == row.plugin);
+  }
+}
+
 TEST_CASE("nodes of which nothing was heard before the controller went are no pass") {
   const CommandSite site;
   FakeController controller(site.home(), FakeController::any_number,
-                            answering(looked("h1", Looked().text())));
+                            answering(looked("h1", sound_text())));
   const SaidByVerb said = site.type("health h1 h2 -o json");
   CHECK(said.code == 3);
   CHECK(of_node(said, "h1")["state"] == "ok");
