@@ -44,6 +44,7 @@ class AgentInbox final : public NodeListener {
  private:
   struct Seen {
     std::optional<Time> journaled;
+    int records = 0;
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> journaled_step;
     std::optional<std::int64_t> checkpoint_step;
