@@ -330,21 +330,10 @@ TEST_CASE("the end of a rank comes after the newest step of the job, and once") 
 }
 
 TEST_CASE("steps are put on record every few seconds at first, then every thirty") {
-  Elastic agents;
-  const auto wire = agents.agent("n1");
-  const auto records_within = [&](int seconds) {
-    const std::size_t before = agents.seen<ProgressSeen>().size();
-    for (int i = 0; i < seconds; ++i) {
-      agents.timers.pass(Seconds{1});
-      Progress seen = a_beat(0);
-      seen.step = agents.timers.wall_now().time_since_epoch() / Seconds{1};
-      wire->say(seen);
-    }
-    return agents.seen<ProgressSeen>().size() - before;
-  };
-  CHECK(records_within(16) == 6);  // after 1, 2, 4, 7, 11, 16 s
-  records_within(600);
-  CHECK(records_within(300) == 10);
+  CHECK(pause_between_steps(1) == Seconds{2});
+  CHECK(pause_between_steps(12) == Seconds{13});
+  CHECK(pause_between_steps(29) == Seconds{30});
+  CHECK(pause_between_steps(2000) == Seconds{30});
 }
 
 TEST_CASE("without a step the end of a rank comes alone") {
