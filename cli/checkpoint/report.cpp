@@ -276,8 +276,10 @@ std::string checked_text(const std::vector<CheckedCheckpoint>& checked, bool col
            "\n";
     if (one.unsealed) continue;
     for (const CheckpointDamage& each : one.verdict.damage) {
-      out += "  " + one_line(each.file) + " at byte " + std::to_string(each.offset_bytes) + ": " +
-             one_line(each.what) + "\n";
+      const bool names_bytes = each.what.starts_with("bytes ");  // the range of a checksum
+      const std::string at = " at byte " + std::to_string(each.offset_bytes);
+      out +=
+          "  " + one_line(each.file) + (names_bytes ? "" : at) + ": " + one_line(each.what) + "\n";
     }
   }
   return out;

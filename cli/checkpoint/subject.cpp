@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 
 #include "cli/client/find.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -37,16 +39,6 @@ TypedSubject split(const std::string& typed) {
   return {typed.substr(0, at), step};
 }
 
-// A step that a person went back to is known before its directory is.
-std::string last_directory(const JobSummary& job) {
-  if (job.checkpoint && !job.checkpoint->directory.empty()) return job.checkpoint->directory;
-  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend(); ++attempt) {
-    const auto& newest = attempt->newest_checkpoint;
-    if (newest && !newest->directory.empty()) return newest->directory;
-  }
-  return "";
-}
-
 Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   const auto found = open_job(home, typed);
   if (!found) return found.error();
@@ -54,7 +46,7 @@ Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   if (!history) return history.error();
   const JobSummary summary = summarize(history->records);
   const std::string job = "job " + found->row.name;
-  const std::string newest = last_directory(summary);
+  const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty()) return Error{job + " has committed no checkpoint yet"};
   const std::string root = fs::path(newest).parent_path().string();
   if (is_directory(root)) return root;
@@ -68,6 +60,17 @@ Result<std::string> root_of_job(const Home& home, const std::string& typed) {
                "), not on this machine: type the command there, with that directory"};
 }
 
+// "holds no checkpoint of step 7; there are 5, 10", the newest of them when there are many.
+std::string no_such_step(const std::string& root, std::uint64_t step, std::set<std::uint64_t> all) {
+  constexpr std::size_t steps_shown = 20;
+  const bool more = all.size() > steps_shown;
+  while (all.size() > steps_shown) all.erase(all.begin());
+  std::vector<std::string> known;
+  for (const std::uint64_t each : all) known.push_back(std::to_string(each));
+  return root + " holds no checkpoint of step " + std::to_string(step) +
+         (known.empty() ? "" : "; there are " + std::string(more ? "…, " : "") + joined(known));
+}
+
 // The one of that step which a resume would take; else any, the highest generation first.
 Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
   const CheckpointSearch search = search_checkpoints(root);
@@ -75,13 +78,16 @@ Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
   for (const FoundCheckpoint& found : search.usable) {
     if (found.step == step) return found.directory;
   }
+  std::set<std::uint64_t> steps;
+  for (const FoundCheckpoint& found : search.usable) steps.insert(found.step);
   std::optional<CheckpointName> highest;
   for (const RejectedCheckpoint& rejected : search.rejected) {
     const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name) steps.insert(name->step);
     if (name && name->step == step) highest = std::max(highest.value_or(*name), *name);
   }
   if (highest) return checkpoint_directory_name(*highest);
-  return Error{root + " holds no checkpoint of step " + std::to_string(step)};
+  return Error{no_such_step(root, step, std::move(steps))};
 }
 
 Result<CheckpointSubject> subject_of_path(const TypedSubject& typed) {
@@ -124,6 +130,27 @@ Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string&
   }
   return Error{subject->root + " holds no usable checkpoint" +
                (search.rejected.empty() ? "" : "; `muster checkpoint list` says why")};
+}
+
+std::string last_checkpoint_directory(const JobSummary& job) {
+  if (job.checkpoint && !job.checkpoint->directory.empty()) return job.checkpoint->directory;
+  for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend(); ++attempt) {
+    const auto& newest = attempt->newest_checkpoint;
+    if (newest && !newest->directory.empty()) return newest->directory;
+  }
+  return "";
+}
+
+Status check_usable_step(const std::string& root, std::uint64_t step) {
+  const CheckpointSearch search = search_checkpoints(root);
+  std::set<std::uint64_t> steps;
+  for (const FoundCheckpoint& found : search.usable) steps.insert(found.step);
+  if (!search.trouble.empty() || steps.contains(step)) return Done{};
+  for (const RejectedCheckpoint& rejected : search.rejected) {
+    const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name && name->step == step) return Error{rejected.directory + ": " + rejected.reason};
+  }
+  return Error{no_such_step(root, step, std::move(steps))};
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "launcher/controller/store/home.h"
+#include "scheduler/explain/summary.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -22,5 +23,13 @@ Result<CheckpointSubject> checkpoint_subject(const Home& home, const std::string
 
 // As above, and exactly one: of a directory or a job the newest usable one.
 Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string& typed);
+
+// Of the newest checkpoint on record; empty: none. A step that a person went back to is known
+// before its directory is.
+std::string last_checkpoint_directory(const JobSummary& job);
+
+// Whether a resume can take a checkpoint of that step, or nobody here can tell; the Error says
+// which steps there are.
+Status check_usable_step(const std::string& root, std::uint64_t step);
 
 }  // namespace muster

@@ -53,7 +53,7 @@ bool InterruptWatch::take() {
 
 InterruptChoice ask_what_was_meant(InterruptWatch& watch) {
   write_all(Stream::err,
-            "\nThe job is running. [d]etach and leave it running, [c]ancel it, "
+            "\n[d]etach and leave the job to muster, [c]ancel it, "
             "or [Enter] to go on? (Ctrl-C again: detach) ");
   char answer = '\n';
   bool first = true;
@@ -66,13 +66,18 @@ InterruptChoice ask_what_was_meant(InterruptWatch& watch) {
       return InterruptChoice::detach;
     }
     if (got < 0) continue;
-    if (byte == '\n') break;
-    if (first) answer = byte;
-    first = false;
+    if (byte != '\n') {
+      if (first) answer = byte;
+      first = false;
+      continue;
+    }
+    if (answer == 'd' || answer == 'D') return InterruptChoice::detach;
+    if (answer == 'c' || answer == 'C') return InterruptChoice::cancel;
+    if (first) return InterruptChoice::go_on;
+    write_all(Stream::err, "type d, c or [Enter]: ");
+    answer = '\n';
+    first = true;
   }
-  if (answer == 'd' || answer == 'D') return InterruptChoice::detach;
-  if (answer == 'c' || answer == 'C') return InterruptChoice::cancel;
-  return InterruptChoice::go_on;
 }
 
 }  // namespace muster

@@ -87,6 +87,12 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
   return known;
 }
 
+Status check_named_files(const CommonOptions& common) {
+  if (common.cluster_files.empty() && environment("MUSTER_CONFIG").empty()) return Done{};
+  const auto targets = find_targets(common);
+  return targets ? Status(Done{}) : targets.error();
+}
+
 void print_findings(const std::vector<Finding>& findings, const CommonOptions& common) {
   const bool color = wants_color(common.color, Stream::err);
   std::string out;

@@ -26,6 +26,9 @@ struct KnownTargets {
 // for cannot be read.
 Result<KnownTargets> find_targets(const CommonOptions& common);
 
+// An Error: a file that --cluster or $MUSTER_CONFIG names cannot be read. For verbs that need none.
+Status check_named_files(const CommonOptions& common);
+
 // Of this user's sandbox, which `muster-sandbox up` writes while it is up.
 std::string sandbox_cluster_file(unsigned uid);
 

@@ -370,14 +370,36 @@ std::string with_help(const CLI::App& app, const CLI::App& verb, const std::stri
   return printable("muster: " + text) + "\nSee: " + app.get_name() + name + " --help\n";
 }
 
+bool is_error(const CLI::ParseError& error, CLI::ExitCodes code) {
+  return error.get_exit_code() == static_cast<int>(code);
+}
+
+// What CLI11 says of an option without its value or given twice, and of a missing argument, in
+// plain words: of the second argument also which one comes before it.
+std::string plain_text(const CLI::App& verb, const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string name = text.substr(
+      0, text.find(is_error(error, CLI::ExitCodes::RequiredError) ? " is required" : ": "));
+  if (is_error(error, CLI::ExitCodes::ArgumentMismatch)) {
+    return name + (mentions(text, "At Most") ? " is given more than once" : " needs a value");
+  }
+  if (!is_error(error, CLI::ExitCodes::RequiredError)) return text;
+  std::string before;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_positional()) continue;
+    if (option->get_name(true) == name) return text + (before.empty() ? "" : ", after " + before);
+    before = option->get_name(true);
+  }
+  return text;
+}
+
 // The words of a wrong line: what does not fit or is missing, and where to read on.
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* verb = chosen_verb(app);
   const std::vector<std::string> misfits = app.remaining(true);
-  const bool misfit = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
-                      !verb_names(*verb).empty();
+  const bool misfit = is_error(error, CLI::ExitCodes::ExtrasError) || !verb_names(*verb).empty();
   const std::string text =
-      misfit && !misfits.empty() ? misfit_text(*verb, misfits.front()) : error.what();
+      misfit && !misfits.empty() ? misfit_text(*verb, misfits.front()) : plain_text(*verb, error);
   return with_help(app, *verb, text);
 }
 

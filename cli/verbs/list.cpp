@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/start.h"
+#include "cli/client/targets.h"
 #include "cli/job/report.h"
 #include "cli/job/table.h"
 #include "cli/terminal/document.h"
@@ -33,6 +34,9 @@ JobFilter filter_of(const ListOptions& options, Time now) {
 }  // namespace
 
 int list_jobs(const ListOptions& options, const CommonOptions& common) {
+  if (const auto read = check_named_files(common); !read) {
+    return print_error(read.error().message, invalid_file, common);
+  }
   const Home home = Home::from_environment();
   const auto store = Store::open(home.root, Store::Mode::read_only);
   const auto rows = store ? (*store)->jobs(filter_of(options, wall_clock_now())) : store.error();

@@ -52,8 +52,9 @@ int show_nodes(const CommonOptions& common) {
   report_breakers(known->breakers, common);
   std::vector<NodeLine>& nodes = known->nodes;
   const auto targets = find_targets(common);
-  if (!targets) return print_error(targets.error().message, internal_error, common);
+  if (!targets) return print_error(targets.error().message, invalid_file, common);
   print_findings(targets->findings, common);
+  const int read = has_errors(targets->findings) ? invalid_file : 0;
   std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
   for (const NodeLine& node : nodes) shown.insert(node.node);
@@ -68,12 +69,15 @@ int show_nodes(const CommonOptions& common) {
     }
   }
   sort_by_name(nodes);
-  if (!wants_table(common)) return print_document(nodes_document(nodes), common);
+  if (!wants_table(common)) {
+    const int printed = print_document(nodes_document(nodes), common);
+    return printed != 0 ? printed : read;
+  }
   if (nodes.empty())
     notice("no nodes yet: no cluster file, and no job has run", common);
   else
     write_all(Stream::out, table_of_nodes(nodes).text(common));
-  return 0;
+  return read;
 }
 
 struct DrainOptions {
@@ -83,14 +87,13 @@ struct DrainOptions {
   std::optional<Milliseconds> move_after;
 };
 
-Status check_node_name(const std::string& node, const Home& home, const CommonOptions& common) {
+Status check_node_name(const std::string& node, const KnownTargets& targets, const Home& home,
+                       const CommonOptions& common) {
   std::vector<std::string> names;
   const auto nodes = known_to_controller(home, common);
   if (!nodes) return nodes.error();
   for (const NodeLine& known : nodes->nodes) names.push_back(known.node);
-  const auto targets = find_targets(common);
-  if (!targets) return targets.error();
-  for (const ComputeTarget& target : targets->targets) {
+  for (const ComputeTarget& target : targets.targets) {
     for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
   }
   if (std::ranges::find(names, node) != names.end()) return Done{};
@@ -105,13 +108,17 @@ int set_drain(const DrainOptions& options, const CommonOptions& common) {
     return print_error("--reason: it is empty; say why, for the record", usage_error, common);
   }
   const Home home = Home::from_environment();
-  if (const auto known = check_node_name(options.node, home, common); !known) {
+  const auto targets = find_targets(common);
+  if (!targets) return print_error(targets.error().message, invalid_file, common);
+  if (const auto known = check_node_name(options.node, *targets, home, common); !known) {
     return print_error(known.error().message, 2, common);
   }
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
   int refused = 0;
-  if (!ask_accepted(home, request, "", refused, common)) return refused;
-  notice(options.node + (drained ? " drained" : " resumed"), common);
+  const auto accepted = ask_accepted(home, request, "", refused, common);
+  if (!accepted) return refused;
+  const std::string done = options.node + (drained ? " drained" : " resumed");
+  notice(accepted->note.empty() ? done : accepted->note, common);
   if (wants_table(common)) return 0;
   return print_document(
       Document{{"name", options.node}, {"drained", drained}, {"drain_reason", options.reason}},

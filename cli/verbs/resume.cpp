@@ -1,14 +1,19 @@
 // `muster resume JOB`: a finished job is queued again and continues from a checkpoint.
 #include <charconv>
+#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
+#include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "scheduler/explain/summary.h"
+#include "scheduler/restart/resume_request.h"
 
 namespace muster {
 
@@ -30,6 +35,23 @@ std::optional<std::int64_t> step_in(const std::string& text) {
   return is_step ? std::optional(step) : std::nullopt;
 }
 
+// As far as this machine sees the job's checkpoints; the rest its nodes and the controller say.
+// Step 0 is the beginning.
+Status check_resume_step(const FoundJob& job, std::int64_t step) {
+  const auto records = job.store->records_of(job.id());
+  const auto request = records ? resume_request(*records, step, false) : records.error();
+  if (!request || step == 0) return Done{};
+  const std::string newest = last_checkpoint_directory(summarize(*records));
+  if (newest.empty() && request->spec.muster.checkpoint_path.empty()) {
+    return Error{"job " + job.row.name + " has committed no checkpoint yet"};
+  }
+  const std::string root = std::filesystem::path(newest).parent_path().string();
+  std::error_code ignored;
+  const bool is_here = seen_by_nodes(root, request->target);
+  if (!is_here || !std::filesystem::is_directory(root, ignored)) return Done{};
+  return check_usable_step(root, static_cast<std::uint64_t>(step));
+}
+
 // Only what comes now: the attempts that are on record have been read or can be.
 int follow_from_here(const Home& home, const FoundJob& job, const CommonOptions& common) {
   FollowRequest request;
@@ -49,6 +71,8 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.job);
   if (!found) return without_job(home, found.error(), common);
+  const auto sound = from_step ? check_resume_step(*found, *from_step) : Status(Done{});
+  if (!sound) return print_error("cannot resume: " + sound.error().message, no_such_job, common);
   const Resume request{found->id(), from_step, from_certified};
   int refused = 0;
   const auto accepted = ask_accepted(home, request, "cannot resume: ", refused, common);

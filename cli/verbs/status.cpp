@@ -11,6 +11,7 @@
 #include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
+#include "cli/client/targets.h"
 #include "cli/job/launch_report.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"
@@ -215,6 +216,9 @@ int write_shown(const Shown& shown) {
 }
 
 int show_status(const StatusOptions& options, const CommonOptions& common) {
+  if (const auto read = check_named_files(common); !read) {
+    return print_error(read.error().message, invalid_file, common);
+  }
   const int code = options.watch ? watch_status(options.job, common)
                                  : write_shown(shown_status(options.job, common));
   return code != 0 || options.job.empty() ? code : show_launch(options, common);

@@ -44,6 +44,28 @@ void add_azure_finding(JobFile& file) {
   file.findings.insert(after, std::move(finding));
 }
 
+// Other files of muster, by keys that no job has; empty: it is none of them.
+std::string other_file(const YamlNode& tree) {
+  const auto has = [&tree](auto... keys) { return (tree.find(keys) || ...); };
+  if (has("command")) return "";
+  if (has("profile")) return "a health profile; `muster health --profile FILE` reads it";
+  if (has("steps") && has("job")) return "a drill; `muster-sandbox drill FILE` reads it";
+  if (has("journal", "job_folders", "blobs", "binaries", "run_folders")) {
+    return "a retention file; `muster clean --dry-run` reads ~/.config/muster/retention.yml";
+  }
+  return "";
+}
+
+// It has nothing that a job needs: one sentence says more than what is missing.
+void recognise_other_file(JobFile& file) {
+  if (file.kind != FileKind::command || !file.tree) return;
+  const std::string other = other_file(*file.tree);
+  if (other.empty()) return;
+  file.kind = FileKind::unsupported;
+  file.findings = {
+      finding_at(Severity::error, file.tree->place, "", "not a job or cluster file but " + other)};
+}
+
 // What the file holds: its kind, and how many nodes a cluster has.
 std::string contents(const std::string& path, const CheckedJob& job) {
   std::string text = file_kind_name(job.file.kind);
@@ -84,6 +106,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
       all_valid = false;
       continue;
     }
+    recognise_other_file(job->file);
     if (!options.dialect.empty()) add_azure_finding(job->file);
     print_findings(job->file.findings, common);
     const bool valid = is_valid(*job);

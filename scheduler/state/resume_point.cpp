@@ -80,7 +80,7 @@ ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   if (gate.newest && known && gate.every_node_reported && gate.newest->step < known->step) {
     return {gate.newest,
             step_text(*gate.newest) + " is the newest on the nodes; " + step_text(*known) + " in " +
-                known->directory + " is not there any more",
+                known->directory + " is gone, damaged or quarantined",
             true};
   }
   std::optional<CheckpointRef> best = gate.newest;

@@ -58,11 +58,18 @@ void check_nodes(const Value& root, const JobSpec& spec) {
   const auto complain = [&](const YamlNode* node, const char* key, const std::string& message) {
     Value(node ? *node : root.node(), key, root.findings()).error(message, cure);
   };
+  const YamlNode* least = find_in_file(root, "muster.nodes.min");
+  const YamlNode* most = find_in_file(root, "muster.nodes.max");
+  if (least && most && muster.nodes_min > muster.nodes_max) {
+    Value(*least, "muster.nodes.min", root.findings())
+        .error("expected at most muster.nodes.max (" + std::to_string(muster.nodes_max) +
+               "), got " + std::to_string(muster.nodes_min));
+    return;
+  }
   if (muster.nodes_min > spec.instance_count) {
-    complain(find_in_file(root, "muster.nodes.min"), "muster.nodes.min",
+    complain(least, "muster.nodes.min",
              "expected at most " + bounds + std::to_string(muster.nodes_min));
   }
-  const YamlNode* most = find_in_file(root, "muster.nodes.max");
   const YamlNode* of_azure = root.node().find_path("resources.max_instance_count");
   if (muster.nodes_max < spec.instance_count) {
     complain(most ? most : of_azure, most ? "muster.nodes.max" : "resources.max_instance_count",

@@ -1,8 +1,10 @@
 // What an operator decides about a checkpoint: done, and said.
 #include <nlohmann/json.hpp>
 
+#include "scheduler/model/record.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
+#include "tests/cli/fake_controller.h"
 
 using namespace muster;
 
@@ -17,7 +19,56 @@ std::string two_checkpoints(const CommandSite& site) {
   return site.path("ckpt");
 }
 
+// One that failed on this machine, with those checkpoints, or with none.
+void add_ended_job(const CommandSite& site, const std::string& newest) {
+  const JobId kite{"kite"};
+  JobSubmitted submitted;
+  submitted.job = kite;
+  submitted.spec.name = kite.value;
+  submitted.target.nodes.resize(1);
+  submitted.target.nodes[0].transport = TransportKind::local;
+  AttemptEnded failed;
+  failed.job = kite;
+  if (!newest.empty()) failed.newest_checkpoint = CheckpointRef{200, newest};
+  JobRow row;
+  row.name = row.display_name = kite.value;
+  row.state = "Failed";
+  row.ended_at = from_ms(9);
+  row.tags = "{}";
+  const std::vector<NodeId> nodes{NodeId{"local-0"}};
+  const std::vector<Record> records{
+      {from_ms(1), Observation(submitted)},
+      {from_ms(2), Decision(AttemptPlaced{kite, AttemptId{0}, nodes, "free"})},
+      {from_ms(3), Decision(failed)},
+      {from_ms(9), Decision(JobEnded{kite, JobEndState::failed, 1, "it failed"})}};
+  const auto store = Store::open(site.home().root, Store::Mode::read_write);
+  REQUIRE(store);
+  REQUIRE((*store)->append(records, {row}));
+}
+
 }  // namespace
+
+TEST_CASE("a job is not resumed from a step that it has no checkpoint of") {
+  const CommandSite site;
+  const bool has_some = GENERATE(true, false);
+  add_ended_job(site, has_some ? two_checkpoints(site) + "/" + step_200 : "");
+  int asked = 0;
+  FakeController controller(site.home(), FakeController::any_number,
+                            of_this_build([&asked](const ToController&) {
+                              ++asked;
+                              return encode(FromController(Accepted{JobId{"kite"}, ""}));
+                            }));
+  const SaidByVerb other = site.type("resume kite --from 55");
+  CHECK(other.code == 1);
+  CHECK_THAT(other.err, ContainsSubstring(has_some ? "/ckpt holds no checkpoint of step 55"
+                                                   : "has committed no checkpoint yet"));
+  const SaidByVerb unsealed = site.type("resume kite --from 200");
+  CHECK(unsealed.code == 1);
+  CHECK_THAT(unsealed.err, ContainsSubstring(has_some ? step_200 : "no checkpoint yet"));
+  CHECK(asked == 0);
+  CHECK(site.type("resume kite --from 0").code == 0);
+  CHECK(asked == 1);
+}
 
 TEST_CASE("a checkpoint is pinned and let go by its step or its directory, and that is said") {
   const CommandSite site;

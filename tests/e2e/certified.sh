@@ -58,16 +58,16 @@ expect 0 "$MUSTER" resume calm --from 70 --follow
 grep -h "^step \|step 7[0-9]/80" "$MUSTER_HOME"/jobs/calm/attempt-1/*.log >"$work/steps"
 grep -q "step 7[1-5]/80" "$work/steps" && ! grep -q "step [1-6]\?[0-9]/80" "$work/steps" ||
   { cat "$work/steps"; fail "it did not go on after step 70"; }
-expect 92 "$MUSTER" resume calm --from 999 --follow
-has err "has no committed checkpoint of step 999"
+expect 1 "$MUSTER" resume calm --from 999 --follow
+has err "holds no checkpoint of step 999; there are "
 expect 0 "$MUSTER" resume odd --from certified --follow
 expect 0 "$MUSTER" explain odd
 has out "resume requested from a certified checkpoint"
 has out "newest certified checkpoint: it was requested"
 
-# A step that there is no checkpoint of has no directory; those of the job are listed all the same.
-expect 0 "$MUSTER" checkpoint list odd -o tsv --query '[].name'
-cp "$work/out" "$work/listed"
-expect 0 "$MUSTER" resume odd --from 999
-expect 0 "$MUSTER" checkpoint list odd -o tsv --query '[].name'
-cmp "$work/out" "$work/listed" || fail "another list"
+# A step that there is no checkpoint of changes nothing.
+expect 0 "$MUSTER" status odd -o json
+cp "$work/out" "$work/before"
+expect 1 "$MUSTER" resume odd --from 999
+expect 0 "$MUSTER" status odd -o json
+cmp "$work/out" "$work/before" || fail "the job has changed"

@@ -37,9 +37,9 @@ TEST_CASE("a minimal command job has no findings and every default") {
 
 TEST_CASE("a file beside the job file that no node gets is warned of") {
   const auto said = [](const std::string& command, const std::string& more = "") {
-    return findings_of("command: " + command + "\nenvironment: azureml:host\ncompute: local\n" +
-                           more,
-                       in_project({{"/project/train.sh", ""}, {"/project/src/", ""}}));
+    return findings_of(
+        "command: " + command + "\nenvironment: azureml:host\ncompute: local\n" + more,
+        in_project({{"/project/train.sh", ""}, {"/project/src/", ""}}));
   };
   CHECK_THAT(said("./train.sh --lr 1"), ContainsSubstring("warning: command: './train.sh' gets to "
                                                           "the nodes only with 'code: .'"));
@@ -164,6 +164,11 @@ TEST_CASE("bounds of the nodes that do not hold the instance count are errors, w
                                     "properties: {muster.nodes.max: 2}"),
              ContainsSubstring("job.yml:5:32: error: muster.nodes.max: expected at least "
                                "resources.instance_count (3), got 2"));
+  const std::string crossed =
+      findings_of(job_head + "resources: {instance_count: 2}\nmuster: {nodes: {min: 4, max: 2}}");
+  CHECK_THAT(crossed, ContainsSubstring("muster.nodes.min: expected at most muster.nodes.max (2), "
+                                        "got 4"));
+  CHECK_THAT(crossed, !ContainsSubstring("instance_count that"));
   CHECK_THAT(findings_of(job_head + "muster: {nodes: {min: 0}}"),
              ContainsSubstring("muster.nodes.min: expected"));
   CHECK_THAT(
@@ -230,8 +235,7 @@ TEST_CASE("the job's name fills the paths of outputs, also when it is given late
 }
 
 TEST_CASE("paths are relative to the file that names them, not to the working directory") {
-  const ReadOptions options =
-      in_project({{"/project/sub/src/", ""}, {"/project/src/", ""}});
+  const ReadOptions options = in_project({{"/project/sub/src/", ""}, {"/project/src/", ""}});
   const JobFile job = read_job_file("sub/job.yml", job_head + "code: src\n", options);
   CHECK(job.spec.code == "/project/sub/src");
   const JobFile absolute =

@@ -64,6 +64,11 @@ void report_silence(NodeLine& line, const State& state, const Node& node,
   line.lost_at = silence->lost_at;
 }
 
+bool is_kept_from_work(const Node& node, Time now) {
+  Moment moment(now);
+  return node.drained || node.fault_drain || is_cordoned(node, moment);
+}
+
 // It names directories here and on the nodes.
 bool is_job_name(const std::string& name) {
   constexpr std::size_t longest = 255;
@@ -94,12 +99,12 @@ std::string nothing_open(const State& state, const std::string& said) {
 }  // namespace
 
 Requests::Answer Requests::answering(const std::shared_ptr<Session>& session, const JobId& job,
-                                     std::function<void()> done) {
-  return [this, session, job, done = std::move(done)](Status outcome) {
+                                     std::function<void()> done, const std::string& note) {
+  return [this, session, job, note, done = std::move(done)](Status outcome) {
     arriving_.erase(job);
     if (outcome) {
       if (done) done();
-      session->answer(Accepted{job, {}});
+      session->answer(Accepted{job, note});
     } else {
       session->refuse(outcome.error().message, ExitCode::internal);
     }
@@ -196,13 +201,17 @@ void Requests::report_rearmed(const std::string& breaker) {
 
 void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& request) {
   std::function<void()> done;
+  std::string note;
   if (!request.drained) {
+    const Node* known = find_node(context_.state, request.node);
+    const bool is_kept = known != nullptr && is_kept_from_work(*known, context_.wall_now());
+    if (!is_kept) note = request.node.value + " was neither drained nor cordoned";
     done = [this, id = request.node] {
       if (const Node* node = find_node(context_.state, id)) report_fixed(*node, "");
     };
   }
   context_.observe(NodeDrainSet{request.node, request.drained, request.reason, request.move_after},
-                   answering(session, {}, std::move(done)));
+                   answering(session, {}, std::move(done), note));
 }
 
 // One record for each, so that what is not open anywhere is not forgotten there.

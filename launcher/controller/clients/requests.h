@@ -65,9 +65,9 @@ class Requests {
   void take(const std::shared_ptr<Session>& session, const AskVersion& request);
   void take(const std::shared_ptr<Session>& session, const Shutdown& request);
 
-  // `done`: what follows once it is journaled.
+  // `done`: what follows once it is journaled; `note`: said with the answer.
   Answer answering(const std::shared_ptr<Session>& session, const JobId& job,
-                   std::function<void()> done = {});
+                   std::function<void()> done = {}, const std::string& note = "");
 
   Context context_;
   std::set<JobId> arriving_;  // submitted or resumed, not yet journaled

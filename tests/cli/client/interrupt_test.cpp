@@ -111,7 +111,8 @@ TEST_CASE("Ctrl-C means what is typed then: detach, cancel, or go on") {
   CHECK(chosen_by("c\n") == InterruptChoice::cancel);
   CHECK(chosen_by("Cd\n") == InterruptChoice::cancel);
   CHECK(chosen_by("\n") == InterruptChoice::go_on);
-  CHECK(chosen_by("xd\n") == InterruptChoice::go_on);
+  CHECK(chosen_by("xd\nc\n") == InterruptChoice::cancel);
+  CHECK(chosen_by("q\n\n") == InterruptChoice::go_on);
   CHECK(chosen_by("") == InterruptChoice::detach);
   CHECK(chosen_by("c") == InterruptChoice::detach);
 }

@@ -108,6 +108,19 @@ TEST_CASE("a job's name is letters, digits, '_' and '-', the first of them no si
   CHECK(taken.size() == 4);
 }
 
+TEST_CASE("a name on the command line replaces one of the file that is none") {
+  const CommandSite site;
+  std::vector<Submit> taken;
+  FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
+  const std::string file = site.add("job.yml", echo_job + "name: my job\n");
+  CHECK(site.type("submit " + file).code == 90);
+  for (const std::string& name : {"kite", "true", "12"}) {
+    CHECK(site.type("submit " + file + " --name " + name).code == 0);
+    REQUIRE_FALSE(taken.empty());
+    CHECK(taken.back().spec.name == name);
+  }
+}
+
 TEST_CASE("a name is taken once: the second job of it is refused and the first one stays") {
   const CommandSite site;
   FakeController controller(site.home(), FakeController::any_number, taking_jobs());

@@ -78,13 +78,20 @@ TEST_CASE("a cluster file that is not there is no empty cluster") {
   const CommandSite site;
   FakeController controller(site.home(), FakeController::any_number, knowing({}, Refused{}));
   const SaidByVerb said = site.type("nodes --cluster " + site.path("none.yml"));
-  CHECK(said.code == 99);
+  CHECK(said.code == 90);
   CHECK(said.out.empty());
   CHECK_THAT(said.err, ContainsSubstring("no cluster file"));
+  for (const std::string& line : {"drain h1 --reason x", "status", "list"}) {
+    const SaidByVerb other = site.type(line + " --cluster " + site.path("none.yml"));
+    CHECK(other.code == 90);
+    CHECK_THAT(other.err, ContainsSubstring("no cluster file"));
+  }
   // One that is wrong is told, and what could be read of it is shown.
   const std::string wrong = site.add("wrong.yml", "compute: {lab: {nodes: [h7], colour: red}}\n");
   const SaidByVerb told = site.type("nodes -o json --cluster " + wrong);
+  CHECK(told.code == 90);
   CHECK_THAT(told.err, ContainsSubstring("colour"));
+  CHECK(names_in(told.document()) == std::vector<std::string>{"h7"});
 }
 
 TEST_CASE("a controller that cannot answer is told, with 99") {
@@ -146,6 +153,16 @@ TEST_CASE("a node is drained and taken back by name, and only one that there is"
   CHECK(no_reason.code == 2);
   CHECK_THAT(no_reason.err, ContainsSubstring("--reason: it is empty"));
   CHECK(asked.size() == 2);
+}
+
+TEST_CASE("of a node that had its work all along, undrain says what the controller does") {
+  const CommandSite site;
+  const std::string note = "h2 was neither drained nor cordoned";
+  FakeController controller(site.home(), FakeController::any_number,
+                            knowing(three_nodes(), Accepted{JobId{}, note}));
+  const SaidByVerb said = site.type("undrain h2");
+  CHECK(said.code == 0);
+  CHECK(said.err == "muster: " + note + "\n");
 }
 
 TEST_CASE("what a controller refuses ends with the code that it names") {

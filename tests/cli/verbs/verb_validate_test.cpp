@@ -55,6 +55,22 @@ TEST_CASE("each file has its own verdict") {
   CHECK_THAT(text, ContainsSubstring("lab: ok (cluster, 3 nodes)\n"));
 }
 
+TEST_CASE("another file of muster is named instead of being judged as a job") {
+  Site site;
+  site.site.add("profile", "profile: x\ngpu: {count: 8}\n");
+  site.site.add("drill", "job: x.yml\nsteps: []\n");
+  site.site.add("retention", "journal: 90d\n");
+  const SaidByVerb said = site.validate({"profile", "drill", "retention", "bad"});
+  CHECK(said.code == 90);
+  const char* const says[] = {"a health profile", "a drill", "a retention file", "'command'"};
+  for (std::size_t i = 0; i < 4; ++i) {
+    REQUIRE(said.document()[i]["findings"].size() >= 1);
+    CHECK((said.document()[i]["findings"].size() == 1) == (i < 3));
+    CHECK_THAT(said.document()[i]["findings"][0]["message"].get<std::string>(),
+               ContainsSubstring(says[i]));
+  }
+}
+
 TEST_CASE("an error does not hide that the job could not run here") {
   Site site;
   site.site.add("both",

@@ -187,7 +187,9 @@ TEST_CASE("a drain is known to who asks for the nodes, with its reason, until it
   CHECK(nodes[0].drained);
   CHECK(nodes[0].drain_reason == "fan");
   CHECK(nodes[0].link != "up");
-  ask_for<Accepted>(served, SetDrain{{"n1"}, false, ""});
+  CHECK(ask_for<Accepted>(served, SetDrain{{"n1"}, false, ""}).note.empty());
+  CHECK(ask_for<Accepted>(served, SetDrain{{"n1"}, false, ""}).note ==
+        "n1 was neither drained nor cordoned");
   nodes = ask_for<NodesAnswer>(served, AskNodes{}).nodes;
   CHECK_FALSE(nodes.at(0).drained);
   CHECK_THAT(ask_for<Refused>(served, ResetBreaker{"lab"}).message,
