@@ -67,6 +67,14 @@ constexpr const char* pairs_footer =
     "  0    no pair is slower than the others or than the profile's minimum\n"
     "  1    a node, rail, path or leaf is named\n"
     "  3    unknown: a node is not idle, too few take part, or the network is not quiet";
+constexpr const char* learn_footer =
+    "What was not read, or differs between devices, is skipped and named. A host that limits\n"
+    "locked memory gets a profile that does not check host.rlimit.\n"
+    "Exit codes: 0; 3: --measure on a host that is not idle; 99: no profile can be made;\n"
+    "2: wrong usage.";
+constexpr const char* checks_footer = "Exit codes: 0; 90: invalid profile; 2: wrong usage.";
+constexpr const char* profiles_footer =
+    "Exit codes: 0; 2: there is no such profile, or wrong usage.";
 constexpr const char* root_help =
     "Check the host that was recorded in DIR, default $MUSTER_SYSROOT or this one";
 
@@ -123,7 +131,7 @@ int run(const HealthRunOptions& options, const CommonOptions& common) {
                                 : run_health(options, common);
 }
 
-VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer = "") {
+VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer) {
   VerbTexts texts{name, summary};
   texts.azure_scope = false;
   texts.footer = footer;
@@ -144,7 +152,8 @@ struct ChecksOptions {
 
 void add_checks_and_profiles(CommandLine& line) {
   line.verb_of<ChecksOptions>(
-      health_group, texts_of("checks", "List all checks, and how a profile takes them"),
+      health_group,
+      texts_of("checks", "List all checks, and how a profile takes them", checks_footer),
       [](const ChecksOptions& options, const CommonOptions& common) {
         return show_checks(options.name, options.profile, common);
       },
@@ -153,7 +162,9 @@ void add_checks_and_profiles(CommandLine& line) {
         of.option("--profile", options.profile, "NAME or FILE, default: none");
       });
   line.verb_of<std::string>(
-      health_group, texts_of("profiles", "List the profiles that come with muster, or print one"),
+      health_group,
+      texts_of("profiles", "List the profiles that come with muster, or print one",
+               profiles_footer),
       show_profiles, [](Arguments& of, std::string& name) {
         of.optional_argument("NAME", name, "Print this profile, to start your own");
       });
@@ -165,7 +176,8 @@ struct LearnOptions {
 };
 
 void add_learn_and_record(CommandLine& line) {
-  VerbTexts learn = texts_of("learn", "Write a profile from this host, which is known to be good");
+  VerbTexts learn =
+      texts_of("learn", "Write a profile from this host, which is known to be good", learn_footer);
   learn.own_output_option = true;
   line.verb_of<LearnOptions>(
       health_group, learn,

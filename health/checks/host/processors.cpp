@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view online_cpus = "/sys/devices/system/cpu/online";
 constexpr std::string_view online_nodes = "/sys/devices/system/node/online";
 constexpr std::string_view nofile_probe = "rlimit:nofile";
+constexpr std::string_view memlock_probe = "rlimit:memlock";
 constexpr std::string_view policies = "/sys/devices/system/cpu/cpufreq";
 constexpr std::string_view no_turbo = "/sys/devices/system/cpu/intel_pstate/no_turbo";
 constexpr std::string_view boost = "/sys/devices/system/cpu/cpufreq/boost";
@@ -143,15 +144,25 @@ void learn_numa(BaselineNode& node) {
 
 // Of the process that starts ranks. Judged where the profile says how many files, or has ports,
 // which need locked memory.
-void judge_limits(JudgedCheck& judged, const CheckInput& input) {
-  const auto nofile = input.profile.host.nofile;
-  if (!nofile && input.profile.ib.ports.empty()) return;
-  judge_limit(judged, input.files, "memlock", std::nullopt);
-  judge_limit(judged, input.files, "nofile", nofile.value_or(nofile_usual));
+bool judges_limits(const HealthProfile& profile, const HealthFinding&) {
+  return profile.host.nofile || !profile.ib.ports.empty();
 }
 
-// Jobs that need more ask for it themselves.
+void judge_limits(JudgedCheck& judged, const CheckInput& input) {
+  if (!judges_limits(input.profile, {})) return;
+  judge_limit(judged, input.files, "memlock", std::nullopt);
+  judge_limit(judged, input.files, "nofile", input.profile.host.nofile.value_or(nofile_usual));
+}
+
+// Jobs that need more files ask for them themselves. A node that limits locked memory would fail.
 void learn_limits(BaselineNode& node) {
+  const FileReading& locked = node.files.reading(memlock_probe);
+  const auto memlock = locked.ok() ? probe_value(locked.text, "soft") : std::nullopt;
+  if (memlock != "unlimited") {
+    const std::string why = "this node's memlock is " + std::string(memlock.value_or("not known"));
+    node.profile.exclude.push_back({"host.rlimit", "", why});
+    return node.leave_out("host.rlimit", why);
+  }
   const FileReading& reading = node.files.reading(nofile_probe);
   std::optional<std::int64_t> files;
   if (reading.ok()) files = probe_number(reading.text, "soft");
@@ -168,18 +179,22 @@ std::span<const CheckSpec> processor_checks() {
   static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
-     .reads = {nofile_probe, "rlimit:memlock"}, .judge = in_one_finding<judge_limits>,
-     .learn = learn_limits},
+     .reads = {nofile_probe, memlock_probe}, .is_asked = judges_limits,
+     .judge = in_one_finding<judge_limits>, .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
      .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
      .group = host,
      .reads = {online_cpus, no_turbo, boost,
                "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
+     .is_asked = is_set<&HealthProfile::host, &HostProfile::cpus, &HostProfile::governor,
+                        &HostProfile::turbo>,
      .judge = in_one_finding<judge_processors>, .learn = learn_processors},
     {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {online_nodes, balancing}, .judge = in_one_finding<judge_numa>,
-     .learn = learn_numa},
+     .group = host, .reads = {online_nodes, balancing},
+     .is_asked =
+         is_set<&HealthProfile::host, &HostProfile::numa_nodes, &HostProfile::numa_balancing>,
+     .judge = in_one_finding<judge_numa>, .learn = learn_numa},
   };
   // clang-format on
   return all;

@@ -1,6 +1,7 @@
 // One run of the checks on a complete fake node: what it reads, and what it says.
 #include <algorithm>
 
+#include "health/learn/profile.h"
 #include "health/monitor/check_run.h"
 #include "health/monitor/node_monitor.h"
 #include "health/read/files.h"
@@ -72,6 +73,21 @@ TEST_CASE("a healthy node passes all checks of every phase") {
 TEST_CASE("a healthy node of eight A100 passes as well") {
   FakeNode node(FakeKind::a100);
   SimulatedAgent agent(node, monitor_profile(FakeKind::a100), a_day_up);
+  agent.run(Phase::qualification);
+  agent.run_for(30s);
+  CHECK(not_passed(agent.run(Phase::qualification)) == std::vector<std::string>());
+}
+
+TEST_CASE("a node passes the profile that was learned from it, whatever it lacks") {
+  FakeNode node(FakeKind::h100);
+  node.set("rlimit:memlock", "soft 8388608\nhard 8388608\n");
+  node.remove("/sys/class/nvme");
+  const LearnedProfile learned = learn_profile(node.read(learning_request()), "small");
+  CHECK(learned.profile.host.nvmes == 0);
+  CHECK(is_excluded(learned.profile, "host.rlimit", ""));
+  CHECK(learned.left_out ==
+        std::vector<std::string>{"host.rlimit: this node's memlock is 8388608"});
+  SimulatedAgent agent(node, learned.profile, a_day_up);
   agent.run(Phase::qualification);
   agent.run_for(30s);
   CHECK(not_passed(agent.run(Phase::qualification)) == std::vector<std::string>());
