@@ -1,8 +1,11 @@
 // Runs the verb that the command line names (cli/verbs/verbs.def is the table of contents), or one
 // of the processes that muster itself starts.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -27,6 +30,7 @@
 #include "launcher/controller/store/home.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
+#include "launcher/os/private_directory.h"
 #include "launcher/relay/relay_main.h"
 #include "scheduler/model/exit_code.h"
 
@@ -171,26 +175,36 @@ void add_controller(CommandLine& line) {
 
 // Old names of what another program does: `muster sandbox up`, `muster drill FILE`.
 int run_sandbox_program(std::vector<std::string> words) {
-  const auto program = std::filesystem::path(self_exe()).parent_path() / "muster-sandbox";
+  const auto path = std::filesystem::path(self_exe()).parent_path() / "muster-sandbox";
+  const auto not_started = [](const std::string& why) {
+    return print_error("cannot start muster-sandbox: " + why, plain_failure, {});
+  };
   // Often run as root, perhaps from a directory where others may put files.
-  struct stat ours {
-  }, theirs{};
-  if (::stat("/proc/self/exe", &ours) == 0 && ::stat(program.c_str(), &theirs) == 0) {
-    const bool is_trusted = theirs.st_uid == 0 || theirs.st_uid == ours.st_uid;
-    if (!is_trusted || (theirs.st_mode & S_IWOTH) != 0) {
-      const std::string why = is_trusted ? "everybody can write it" : "it is not of muster's owner";
-      return print_error("not started: " + program.string() + ": " + why, plain_failure, {});
-    }
+  struct stat own {};
+  if (::stat("/proc/self/exe", &own) != 0)
+    return not_started(system_error("look at muster").message);
+  const auto program = open_program(path, own.st_uid);
+  if (!program) {
+    const bool is_there = ::access(path.c_str(), F_OK) == 0;
+    const std::string cure = is_there ? "" : "; install muster-sandbox beside muster";
+    return not_started(program.error().message + cure);
   }
-  if (words.front() == "sandbox") words.erase(words.begin());
-  words.insert(words.begin(), program);
+  words.insert(words.begin(), path);
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  ::execv(program.c_str(), arguments.data());
-  return print_error("cannot start " + program.string() + ": " + std::strerror(errno) +
-                         "; install muster-sandbox beside muster",
-                     plain_failure, {});
+  ::execveat(program->get(), "", arguments.data(), environ, AT_EMPTY_PATH);
+  return not_started(path.string() + ": " + std::strerror(errno));
+}
+
+// Behind the options that all verbs share, which may come before it.
+std::size_t place_of_verb(const std::vector<std::string>& words) {
+  static constexpr std::array valued{"-o", "--output", "--query", "--color", "--cluster"};
+  std::size_t place = 0;
+  while (place < words.size() && words[place].starts_with('-')) {
+    place += std::ranges::find(valued, words[place]) == valued.end() ? 1 : 2;
+  }
+  return std::min(place, words.size());
 }
 
 int run_verb(const std::vector<std::string>& words) {
@@ -211,7 +225,12 @@ int run_verb(const std::vector<std::string>& words) {
 int start(std::vector<std::string> words) {
   const std::string first = words.empty() ? "" : words.front();
   if (first == "agent") return agent_process({words.begin() + 1, words.end()});
-  if (first == "sandbox" || first == "drill") return run_sandbox_program(std::move(words));
+  const auto verb = words.begin() + place_of_verb(words);
+  const bool is_sandbox = verb != words.end() && *verb == "sandbox";
+  if (is_sandbox) words.erase(verb);
+  if (is_sandbox || (verb != words.end() && *verb == "drill")) {
+    return run_sandbox_program(std::move(words));
+  }
   if (first == "--version") words.front() = "version";
   return run_verb(words);
 }

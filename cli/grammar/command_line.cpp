@@ -128,6 +128,12 @@ void Arguments::option(const std::string& names, std::string& value, const std::
   app_->add_option(names, value, help)->type_name("TEXT");
 }
 
+void Arguments::option(const std::string& names, std::optional<std::string>& value,
+                       const std::string& help) {
+  const auto set = [&value](const std::string& text) { value = text; };
+  app_->add_option_function<std::string>(names, set, help)->type_name("TEXT");
+}
+
 void Arguments::folder(const std::string& names, std::string& value, const std::string& help) {
   app_->add_option(names, value, help)->type_name("DIR")->check(CLI::ExistingDirectory);
 }

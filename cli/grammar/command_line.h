@@ -41,6 +41,7 @@ class Arguments {
   // `--name` or `--name=TEXT`: "true", or the text.
   void flag(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::string& value, const std::string& help);
+  void option(const std::string& names, std::optional<std::string>& value, const std::string& help);
   // One that exists.
   void folder(const std::string& names, std::string& value, const std::string& help);
   void option(const std::string& names, std::optional<std::int64_t>& value,

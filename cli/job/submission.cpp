@@ -22,6 +22,7 @@
 #include "launcher/os/read_file.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/record_codec.h"
+#include "scheduler/text/spelling.h"
 
 namespace muster {
 
@@ -106,8 +107,8 @@ Submitted not_submitted(const std::string& sentence, int exit_code, const Common
 
 JobSpec named_spec(const CheckedJob& job, const SubmitRequest& request) {
   JobSpec spec = job.file.spec;
-  std::string name = request.name.empty() ? spec.name : request.name;
-  give_name(spec, name.empty() ? generated_name() : name);
+  const bool is_named = request.name || !spec.name.empty();
+  give_name(spec, is_named ? request.name.value_or(spec.name) : generated_name());
   if (spec.display_name.empty()) spec.display_name = spec.name;
   if (spec.experiment_name.empty()) spec.experiment_name = directory_name();
   return spec;
@@ -156,7 +157,9 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (!report_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
   const JobSpec spec = named_spec(*job, request);
   if (!is_job_name(spec.name)) {
-    return not_submitted("invalid job name '" + spec.name + "'; use letters, digits, '_' and '-'",
+    return not_submitted("invalid job name " + quoted_text(spec.name) +
+                             "; use 1 to 255 letters, digits, '_' and '-', beginning with a "
+                             "letter or digit",
                          invalid_file, common);
   }
   if (auto ready = prepare_home(home); !ready) {

@@ -19,7 +19,7 @@ namespace muster {
 
 struct SubmitRequest {
   CheckRequest check;
-  std::string name;  // instead of the file's
+  std::optional<std::string> name;  // instead of the file's
 };
 
 struct Submitted {

@@ -163,10 +163,12 @@ int update_tags(const UpdateOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = open_job(home, options.name);
   if (!found) return without_job(home, found.error(), common);
-  const auto tags = updated_tags(found->row.tags, options.tags);
-  if (!tags) return print_error(tags.error().message, usage_error, common);
+  const auto change = [&](const std::string& tags) { return updated_tags(tags, options.tags); };
+  if (const auto possible = change(found->row.tags); !possible) {
+    return print_error(possible.error().message, usage_error, common);
+  }
   return annotate(found->row.name, common, [&](Store& store, const FoundJob& job) {
-    return store.set_tags(job.id(), *tags);
+    return store.change_tags(job.id(), change);
   });
 }
 

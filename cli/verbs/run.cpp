@@ -47,7 +47,7 @@ int print_launch(const Home& home, const JobId& job, const RunOptions& options,
 int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptions& common) {
   if (wants_table(common)) return exit_code;
   Document out;
-  out["name"] = request.name.empty() ? Document(nullptr) : Document(request.name);
+  out["name"] = request.name ? Document(*request.name) : Document(nullptr);
   out["status"] = "NotStarted";
   out["exit_code"] = exit_code;
   out["reason"] = exit_code_meaning(static_cast<ExitCode>(exit_code));

@@ -9,10 +9,19 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
   expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups env MUSTER_HOME="$work/x" \
     "$work/muster" sandbox up --hosts 3
   has err "sudo $work/muster-sandbox up --hosts 3"
-  # Of somebody who is neither root nor muster's owner.
+  # What somebody else than root and muster's owner may have put there is not started.
+  refused() { expect 1 "$work/muster" sandbox list; has err "cannot start muster-sandbox: $1"; }
   chown 65533 "$work/muster-sandbox"
-  expect 1 "$work/muster" sandbox list
-  has err "it is not of muster's owner"
+  refused "$work/muster-sandbox is a program of user"
+  chown 0 "$work/muster-sandbox"; chgrp 65533 "$work/muster-sandbox"
+  chmod 775 "$work/muster-sandbox"
+  refused "$work/muster-sandbox may be written to by others (mode 0775)"
+  chmod 755 "$work/muster-sandbox"; chmod 777 "$work"
+  refused "$work may be written to by others (mode 0777)"
+  chmod 755 "$work"
+  mv "$work/muster-sandbox" "$work/it"; ln -s it "$work/muster-sandbox"
+  refused "$work/muster-sandbox is a link or no file"
+  rm "$work/muster-sandbox"; mv "$work/it" "$work/muster-sandbox"
   # Where it is missing, that is what is said.
   mv "$work/muster-sandbox" "$work/elsewhere"
   expect 1 "$work/muster" sandbox list
@@ -20,7 +29,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 fi
 expect 2 "$MUSTER" sandbox up --hosts 0
 has err "expected 1 to 1000"
-expect 1 "$MUSTER" sandbox list --dir "$work/none"
+expect 1 "$MUSTER" --color never -o json sandbox list --dir "$work/none"
 has err "there is no sandbox in $work/none"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 

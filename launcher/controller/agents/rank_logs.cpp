@@ -52,7 +52,7 @@ Result<RankLogs::File*> RankLogs::open(const JobId& job, AttemptId attempt, Rank
                                    : home_.rank_log(job, attempt, rank);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  Fd log(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd log(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!log) return failed("open the log", path);
   struct stat status {};
   ::fstat(log.get(), &status);
@@ -113,7 +113,8 @@ Status RankLogs::append_metrics(const JobId& job, AttemptId attempt, std::string
   const auto path = home_.metrics(job, attempt);
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
-  const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  constexpr int appending = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+  const Fd file(::open(path.c_str(), appending, 0600));
   if (!file) return failed("open", path);
   return write_all(file.get(), lines) ? Status(Done{}) : failed("write", path);
 }

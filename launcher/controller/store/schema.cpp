@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <system_error>
 
 #include "launcher/controller/store/home.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/private_directory.h"
 
 namespace muster {
 
@@ -121,10 +123,10 @@ std::string store_path(const fs::path& home) {
   return (home / "muster.db").string();
 }
 
-// Whether the file is there; an Error: there is no telling.
+// Whether the file, or a link that leads nowhere, is there; an Error: there is no telling.
 Result<bool> exists(const std::string& path) {
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0) return true;
+  if (::lstat(path.c_str(), &facts) == 0) return true;
   const int error = errno;
   if (error == ENOENT) return false;
   const std::string cure =
@@ -152,21 +154,62 @@ Result<int> version_to_read(Connection& connection, const std::string& path, int
   return schema_version(connection);
 }
 
-Status check_no_jobs_beside(const fs::path& home) {
-  std::error_code absent;  // then it is the end as well
-  const fs::directory_iterator first(home / "jobs", absent);
-  if (first == fs::directory_iterator()) return Done{};
-  return Error{"the job store " + store_path(home) + " is empty, and there are jobs in " +
+Error without_its_store(const fs::path& home, const std::string& what) {
+  return Error{"the job store " + store_path(home) + " is " + what + ", and there are jobs in " +
                (home / "jobs").string() +
                ": put a copy of it back, or move that folder away to begin without them"};
 }
 
-// SQLite gives the files that it makes beside the store the mode of the store.
-Status close_to_others(const std::string& path) {
+Status check_no_jobs_beside(const fs::path& home) {
+  std::error_code absent;  // then it is the end as well
+  const fs::directory_iterator first(home / "jobs", absent);
+  if (first == fs::directory_iterator()) return Done{};
+  return without_its_store(home, "empty");
+}
+
+// A job that is being submitted has its folder before the first controller makes the store; what
+// ran has a folder in it.
+bool has_run(const fs::path& job) {
+  std::error_code unknown;
+  for (fs::directory_iterator entry(job, unknown), end; !unknown && entry != end;
+       entry.increment(unknown)) {
+    if (entry->is_directory(unknown)) return true;
+  }
+  return false;
+}
+
+Status check_not_lost(const fs::path& home) {
+  std::error_code unknown;
+  for (fs::directory_iterator job(home / "jobs", unknown), end; !unknown && job != end;
+       job.increment(unknown)) {
+    if (!has_run(job->path())) continue;
+    // The first controller may have made it meanwhile.
+    const auto is_there = exists(store_path(home));
+    return is_there && *is_there ? Status(Done{}) : without_its_store(home, "missing");
+  }
+  return Done{};
+}
+
+// No link, and of this user: then it is what SQLite opens. With a mode, which a descriptor of this
+// kind gives by way of /proc alone; closing another kind would end SQLite's locks.
+Status check_files(const std::string& path, std::optional<mode_t> mode) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
-    const std::string file = path + suffix;
-    if (::chmod(file.c_str(), 0600) != 0 && errno != ENOENT) {
-      return Error{"cannot set mode 0600 of " + file + ": " +
+    const std::string name = path + suffix;
+    const Fd file(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat facts {};
+    if (!file && errno == ENOENT) continue;
+    if (!file || ::fstat(file.get(), &facts) != 0) {
+      return Error{"cannot look at " + name + ": " + std::generic_category().message(errno)};
+    }
+    if (!S_ISREG(facts.st_mode) || facts.st_uid != ::geteuid()) {
+      return Error{"the job store cannot be used: " + name + " is " +
+                   (S_ISLNK(facts.st_mode) ? "a link" : "no file of yours") + " (" +
+                   owner_and_mode(facts) +
+                   "); put the file itself there, or set MUSTER_HOME elsewhere"};
+    }
+    const std::string same = "/proc/self/fd/" + std::to_string(file.get());
+    if (mode && ::chmod(same.c_str(), *mode) != 0) {
+      return Error{"cannot set the mode of " + name + ": " +
                    std::generic_category().message(errno)};
     }
   }
@@ -221,8 +264,11 @@ Status open_store_file(Connection& connection, const fs::path& home) {
   const auto is_there = exists(path);
   if (!is_there) return is_there.error();
   if (auto ours = check_home(Home{home}); !ours) return ours;
-  if (Status made = *is_there ? Done{} : make_file(path); !made) return made;
-  if (auto closed = close_to_others(path); !closed) return closed;
+  Status made = *is_there ? Status(Done{}) : check_not_lost(home);
+  if (made && !*is_there) made = make_file(path);
+  // SQLite gives the files that it makes beside the store the mode of the store.
+  if (made) made = check_files(path, 0600);
+  if (!made) return made;
   if (auto opened = connection.open(path, SQLITE_OPEN_READWRITE); !opened) return opened;
   const auto version = schema_version(connection);
   if (!version) return version.error();
@@ -241,7 +287,11 @@ Result<int> read_store_file(Connection& connection, const fs::path& home, bool m
   if (!has_home) return has_home.error();
   if (!*has_home && !may_annotate) return 0;
   if (auto ours = check_home(Home{home}); !ours) return ours.error();
-  if (!*is_there && !may_annotate) return 0;
+  if (!*is_there && !may_annotate) {
+    const Status fresh = check_not_lost(home);
+    return fresh ? Result<int>(0) : fresh.error();
+  }
+  if (auto usable = check_files(path, {}); !usable) return usable.error();
   const auto version = version_to_read(connection, path,
                                        may_annotate ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY);
   if (!version || *version != 0) return version;

@@ -37,7 +37,7 @@ Result<int> schema_version(Connection& connection);
 
 // For the controller alone: with its tables, of the current version, for its owner's eyes. A file
 // that is not there appears with its tables, so an empty one is the work of somebody else: beside
-// jobs it is refused.
+// jobs it is refused, and so is an absent one beside jobs that ran.
 Status open_store_file(Connection& connection, const std::filesystem::path& home);
 
 // For all others. The version of the file; 0: there is none, or none with tables. `may_annotate`:

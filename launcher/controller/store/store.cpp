@@ -21,7 +21,7 @@ constexpr const char* row_columns =
     "started_ms, ended_ms, exit_code, attempts, step, checkpoint_step, nodes, tags, archived, "
     "unclean, nodes_min, nodes_max";
 
-// People own the rest of an existing row: `set_tags`, `set_archived`.
+// People own the rest of an existing row: `change_tags`, `set_archived`.
 constexpr const char* replace_row =
     " ON CONFLICT(name) DO UPDATE SET submit_order = excluded.submit_order, "
     "display_name = excluded.display_name, experiment = excluded.experiment, "
@@ -393,10 +393,16 @@ Result<bool> Store::while_ended(const JobId& job, Time before, const std::functi
   return is_over && !(*row)->unclean && act();
 }
 
-Status Store::set_tags(const JobId& job, const std::string& tags) {
-  const auto changed = annotate("tags = ? WHERE name = ?", job, tags);
-  if (!changed) return changed.error();
-  return *changed ? Status(Done{}) : Error{"job " + job.value + " not found"};
+Status Store::change_tags(const JobId& job, const TagChange& change) {
+  Transaction lock(sqlite_->connection);
+  if (!lock.begun()) return lock.begun();
+  const auto row = this->job(job);
+  if (!row) return row.error();
+  if (!*row) return Error{"job " + job.value + " not found"};
+  const auto tags = change((*row)->tags);
+  if (!tags) return tags.error();
+  const auto changed = annotate("tags = ? WHERE name = ?", job, *tags);
+  return changed ? lock.commit() : Status(changed.error());
 }
 
 }  // namespace muster

@@ -33,10 +33,10 @@ struct JobFilter {
   std::string compute;
   std::string experiment;
   std::string user;
-  std::string node;               // ran on it in its newest attempt
-  std::string tag;                // `key` or `key=value`
+  std::string node;  // ran on it in its newest attempt
+  std::string tag;   // `key` or `key=value`
   std::optional<Time> since;
-  bool archived = false;          // only archived ones
+  bool archived = false;  // only archived ones
   bool include_archived = false;
 };
 
@@ -72,8 +72,10 @@ class Store : public Journal {
   Result<bool> while_ended(const JobId& job, Time before, const std::function<bool()>& act);
   // How nodes were reached before then, but for what a job that may run again is rebuilt from.
   Status forget_links(Time before);
-  // Of any job: `append` leaves them alone.
-  Status set_tags(const JobId& job, const std::string& tags);
+  // Of any job: `append` leaves them alone. `change` gets those of now, which nobody else changes
+  // meanwhile.
+  using TagChange = std::function<Result<std::string>(const std::string&)>;
+  Status change_tags(const JobId& job, const TagChange& change);
 
  private:
   struct Sqlite;

@@ -96,14 +96,16 @@ TEST_CASE("a job's name is letters, digits, '_' and '-', the first of them no si
     CHECK(site.type("submit " + file + " --name=" + name).code == 0);
   }
   CHECK(taken.size() == 4);
-  for (const std::string& name :
-       {std::string("_a"), std::string("-a"), std::string("a/b"), std::string("a.b"),
-        std::string("../a"), std::string("é"), std::string("a b"), std::string(256, 'a')}) {
+  for (const std::string& name : {std::string("_a"), std::string("-a"), std::string("a/b"),
+                                  std::string("a.b"), std::string("../a"), std::string("é"),
+                                  std::string("a b"), std::string(256, 'a'), std::string()}) {
     CAPTURE(name);
-    const SaidByVerb said = site.type("submit " + file, {"--name=" + name});
+    const SaidByVerb said = site.type("submit " + file, {"--name", name});
     CHECK(said.code == 90);
     CHECK(said.out.empty());
     CHECK_THAT(said.err, ContainsSubstring("invalid job name '"));
+    CHECK_THAT(said.err, ContainsSubstring("1 to 255 letters"));
+    CHECK(said.err.size() < 250);
   }
   CHECK(taken.size() == 4);
 }

@@ -22,6 +22,18 @@ struct Logged {
   std::string text() const { return content(home.rank_log({"j"}, {0}, {0})); }
 };
 
+TEST_CASE_METHOD(Logged, "a log or metrics file that is a link is not written to") {
+  const auto other = scratch.path() / "other";
+  std::ofstream(other) << "kept";
+  for (const auto& file : {home.rank_log({"j"}, {0}, {0}), home.metrics({"j"}, {0})}) {
+    std::filesystem::create_directories(file.parent_path());
+    std::filesystem::create_symlink(other, file);
+  }
+  CHECK_FALSE(logs.write({"j"}, {0}, {0}, 0, "planted words"));
+  CHECK_FALSE(logs.append_metrics({"j"}, {0}, "planted words"));
+  CHECK(content(other) == "kept");
+}
+
 TEST_CASE_METHOD(Logged, "pieces that arrive twice are written once") {
   CHECK(*logs.write({"j"}, {0}, {3}, 0, "hello ") == 6);
   CHECK(*logs.write({"j"}, {0}, {3}, 0, "hello ") == 6);

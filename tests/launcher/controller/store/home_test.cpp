@@ -97,6 +97,45 @@ TEST_CASE("a state directory that others may write to is refused by who writes a
   CHECK(mode_of(home.root) == 0770);
 }
 
+TEST_CASE("a store that is a link, or another's, is refused and what it leads to left as it is") {
+  const Scratch scratch;
+  const fs::path home = scratch.path() / "home";
+  REQUIRE(own_home(Home{home}));
+  const fs::path other = scratch.path() / "other";
+  const fs::path file = home / "muster.db";
+  const auto is_refused = [&] {
+    for (const auto mode :
+         {Store::Mode::read_write, Store::Mode::read_only, Store::Mode::annotate}) {
+      const auto store = Store::open(home, mode);
+      REQUIRE_FALSE(store);
+      CHECK_THAT(store.error().message, ContainsSubstring(file.string()));
+      CHECK_THAT(store.error().message, ContainsSubstring("cannot be used"));
+    }
+  };
+  fs::create_symlink(other, file);
+  is_refused();
+  CHECK(fs::is_symlink(file));
+  REQUIRE(Fd(::open(other.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)));
+  REQUIRE(::chmod(other.c_str(), 0644) == 0);
+  is_refused();
+  CHECK(mode_of(other) == 0644);
+  if (::geteuid() != 0) return;
+  fs::remove(file);
+  REQUIRE(Store::open(home, Store::Mode::read_write));
+  REQUIRE(::chown(file.c_str(), 54321, 54321) == 0);
+  is_refused();
+}
+
+TEST_CASE("a state directory below one that others may write to is refused") {
+  const Scratch scratch;
+  REQUIRE(own_home(Home{scratch.path() / "home"}));
+  REQUIRE(::chmod(scratch.path().c_str(), 0777) == 0);
+  const auto refused = own_home(Home{scratch.path() / "home"});
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error().message, ContainsSubstring("`chmod go-w " + scratch.path().string()));
+  CHECK_FALSE(Store::open(scratch.path() / "home", Store::Mode::read_only));
+}
+
 TEST_CASE("the journal is for its owner's eyes, also one that was not") {
   const Scratch scratch;
   const mode_t usual = ::umask(0);

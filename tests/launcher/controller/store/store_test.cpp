@@ -2,7 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "scheduler/apply/apply.h"
 #include "scheduler/model/record.h"
@@ -258,7 +260,10 @@ TEST_CASE_METHOD(OpenStore,
   ended.ended_at = from_ms(5);
   REQUIRE(store->append({}, {ended}));
   auto people = open_store(scratch, Store::Mode::annotate);
-  REQUIRE(people->set_tags({"old"}, R"({"team":"speech"})"));
+  const auto speech = [](const std::string&) -> Result<std::string> {
+    return std::string(R"({"team":"speech"})");
+  };
+  REQUIRE(people->change_tags({"old"}, speech));
   REQUIRE(people->set_archived({"old"}, true));
   ended.reason = "again";
   REQUIRE(store->append({}, {ended}));
@@ -266,11 +271,40 @@ TEST_CASE_METHOD(OpenStore,
   CHECK((*row)->tags == R"({"team":"speech"})");
   CHECK((*row)->archived);
   CHECK((*row)->reason == "again");
-  CHECK_FALSE(people->set_tags({"unknown"}, "{}"));
+  CHECK_FALSE(people->change_tags({"unknown"}, speech));
   REQUIRE(store->append({}, {a_row("live", 2)}));
-  REQUIRE(people->set_tags({"live"}, R"({"team":"speech"})"));
+  REQUIRE(people->change_tags({"live"}, speech));
   REQUIRE(store->append({}, {a_row("live", 2)}));
   CHECK((*store->job({"live"}))->tags == R"({"team":"speech"})");
+}
+
+TEST_CASE_METHOD(OpenStore, "of tags that many change at once none is lost") {
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  REQUIRE(open_store(scratch, Store::Mode::annotate)->change_tags({"live"}, [](const auto&) {
+    return Result<std::string>(std::string());
+  }));
+  constexpr int at_once = 8;
+  std::atomic<int> done = 0;
+  std::vector<std::thread> people;
+  for (int i = 0; i < at_once; ++i) {
+    people.emplace_back([&] {
+      const auto own = Store::open(scratch.path(), Store::Mode::annotate);
+      if (!own) return;
+      const auto longer = [](const std::string& tags) { return Result<std::string>(tags + "x"); };
+      for (int n = 0; n < 10; ++n) done += (*own)->change_tags({"live"}, longer) ? 1 : 0;
+    });
+  }
+  for (std::thread& person : people) person.join();
+  CHECK(done == 10 * at_once);
+  CHECK((*store->job({"live"}))->tags.size() == 10 * at_once);
+}
+
+TEST_CASE_METHOD(OpenStore, "tags stay where the change of them is refused") {
+  REQUIRE(store->append({}, {a_row("live", 2)}));
+  const auto no = [](const std::string&) { return Result<std::string>(Error{"no"}); };
+  CHECK(store->change_tags({"live"}, no).error().message == "no");
+  CHECK((*store->job({"live"}))->tags == R"({"team":"vision"})");
+  CHECK(store->append({}, {a_row("next", 3)}));
 }
 
 TEST_CASE_METHOD(OpenStore, "of all that jobs are requested by, each leaves out the others") {

@@ -323,8 +323,17 @@ TEST_CASE("an empty store beside jobs is no new one: it is refused and left as i
     CHECK_THAT(store.error().message, ContainsSubstring("is empty, and there are jobs in"));
   }
   CHECK(std::filesystem::file_size(file) == 0);
-  // Before the first controller a job's directory is there without a store.
+  // One that is gone is none either, where a job ran.
   std::filesystem::remove(file);
+  std::filesystem::create_directories(scratch.path() / "jobs" / "lost" / "attempt-0");
+  for (const auto mode : {Store::Mode::read_only, Store::Mode::read_write}) {
+    const auto store = Store::open(scratch.path(), mode);
+    REQUIRE_FALSE(store);
+    CHECK_THAT(store.error().message, ContainsSubstring("is missing, and there are jobs in"));
+  }
+  CHECK_FALSE(std::filesystem::exists(file));
+  std::filesystem::remove(scratch.path() / "jobs" / "lost" / "attempt-0");
+  // Before the first controller a job's directory is there without a store.
   CHECK(Store::open(scratch.path(), Store::Mode::read_only));
   CHECK(Store::open(scratch.path(), Store::Mode::read_write));
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "muster.db.new"));
