@@ -151,7 +151,7 @@ constexpr std::string_view name_letters = "bcdfghjkmnpqrstvwxz23456789";
 
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   CheckRequest wanted = request.check;
-  if (is_job_name(request.name)) wanted.sets.push_back("name=" + request.name);
+  if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
   const auto job = check_job(wanted, common);
   if (!job) return not_submitted(job.error().message, invalid_file, common);
   if (!report_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
