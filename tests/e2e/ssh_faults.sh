@@ -66,7 +66,7 @@ rm "$MUSTER_HOME/known_hosts"
 one_host "$key" "$(address 2)"
 sed -i "s#transport: ssh,#transport: ssh, remote_home: /tmp/full/muster,#" "$work/one.yml"
 "$MUSTER" sandbox exec --dir "$cluster_dir" h02 -- sh -c \
-  "mkdir -p /tmp/full && mount -t tmpfs -o size=64k tmpfs /tmp/full && chmod 777 /tmp/full" \
+  "mkdir -p /tmp/full && mount -t tmpfs -o size=64k tmpfs /tmp/full && chmod 1777 /tmp/full" \
   || fail "mount"
 expect 92 run
 has err "space"
