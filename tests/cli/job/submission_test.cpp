@@ -116,7 +116,7 @@ TEST_CASE("a name on the command line replaces one of the file that is none") {
   FakeController controller(site.home(), FakeController::any_number, taking_jobs(&taken));
   const std::string file = site.add("job.yml", echo_job + "name: my job\n");
   CHECK(site.type("submit " + file).code == 90);
-  for (const std::string& name : {"kite", "true", "12"}) {
+  for (const std::string name : {"kite", "true", "12"}) {
     CHECK(site.type("submit " + file + " --name " + name).code == 0);
     REQUIRE_FALSE(taken.empty());
     CHECK(taken.back().spec.name == name);

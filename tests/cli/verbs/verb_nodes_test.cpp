@@ -81,7 +81,7 @@ TEST_CASE("a cluster file that is not there is no empty cluster") {
   CHECK(said.code == 90);
   CHECK(said.out.empty());
   CHECK_THAT(said.err, ContainsSubstring("no cluster file"));
-  for (const std::string& line : {"drain h1 --reason x", "status", "list"}) {
+  for (const std::string line : {"drain h1 --reason x", "status", "list"}) {
     const SaidByVerb other = site.type(line + " --cluster " + site.path("none.yml"));
     CHECK(other.code == 90);
     CHECK_THAT(other.err, ContainsSubstring("no cluster file"));
