@@ -90,6 +90,8 @@ struct CheckSpec {
   // Enforced where a profile says nothing else, and not only observed.
   bool (*is_certain)(const HealthProfile&) = nullptr;
   bool is_always_required = false;  // it has no other failure than silence
+  // Whether this profile has the check judge what the finding is about; nothing: each has.
+  bool (*is_asked)(const HealthProfile&, const HealthFinding&) = nullptr;
   // Nothing: who reads its source judges it (the kernel's log, benchmarks, the fabric's tools).
   std::vector<HealthFinding> (*judge)(const CheckInput&) = nullptr;
   // Takes what it compares with from a node that is known to be good.

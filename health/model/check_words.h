@@ -3,6 +3,8 @@
 // words so short would hide or meet names elsewhere.
 #pragma once
 
+#include <algorithm>
+
 #include "health/model/check.h"
 
 namespace muster::check_words {
@@ -46,6 +48,17 @@ constexpr Phases when(std::string_view letters) {
 // or of a kind of machine is in between, so no profile is needed to believe it.
 inline bool said_by_hardware(const HealthProfile&) {
   return true;
+}
+
+// The check is asked for where this part of the profile has one of the keys …
+template <auto part, auto... keys>
+bool is_set(const HealthProfile& profile, const HealthFinding&) {
+  return ((profile.*part.*keys).has_value() || ...);
+}
+// … or where this list of its host names the device.
+template <auto list>
+bool is_listed(const HealthProfile& profile, const HealthFinding& finding) {
+  return std::ranges::find(profile.host.*list, finding.device) != (profile.host.*list).end();
 }
 
 }  // namespace muster::check_words

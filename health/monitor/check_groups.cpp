@@ -9,6 +9,7 @@
 #include "health/checks/host/processes.h"
 #include "health/checks/infiniband/sources.h"
 #include "health/model/check.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 
@@ -57,6 +58,17 @@ std::vector<std::string_view> other_infiniband_sources() {
     if (!is_part) others.push_back(one);
   }
   return others;
+}
+
+// A pattern of ports is one of their devices too. An empty device is all of them.
+bool names_port(const HealthProfile& profile, std::string_view device) {
+  return std::ranges::any_of(profile.ib.ports, [&](std::string_view pattern) {
+    const bool are_ports = pattern.find(':') != pattern.npos && device.find(':') != device.npos;
+    const auto part = [&](std::string_view of) {
+      return are_ports ? of : of.substr(0, of.find(':'));
+    };
+    return device.empty() || fits_pattern(part(pattern), part(device));
+  });
 }
 
 std::vector<std::string> opened(std::span<const std::string_view> nodes) {
@@ -110,6 +122,20 @@ std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups g
   }
   if (has(groups, SourceGroup::host)) add_new(sources, host_sources(profile));
   return sources;
+}
+
+bool is_asked_for(const HealthProfile& profile, const HealthFinding& fault) {
+  const CheckSpec* check = find_check(fault.check);
+  if (check == nullptr) return true;
+  const bool is_event = check->believe == Persistence::event;  // it happened, whatever is looked at
+  const bool is_of_port = !is_event && (check->group == SourceGroup::infiniband_state ||
+                                        check->group == SourceGroup::infiniband_counters);
+  const bool has_ports = !profile.ib.ports.empty();
+  if (is_of_port && has_ports && !names_port(profile, fault.device)) return false;
+  if (is_required(profile, fault.check)) return true;
+  if (check->is_asked && !check->is_asked(profile, fault)) return false;
+  if (!is_event && check->group == SourceGroup::gpu) return profile.gpu.count != 0;
+  return !is_of_port || has_ports;
 }
 
 }  // namespace muster

@@ -37,6 +37,9 @@ SourceGroups group_of(std::string_view check);
 bool runs_in(const CheckSpec& check, Phase phase);
 // Whether a check of the phase is judged from the group, and is on in the profile.
 bool has_checks(const HealthProfile& profile, SourceGroup group, Phase phase);
+// Whether the profile has its check judged at all: of one that is skipped nothing is said any more,
+// and a fault that it once found would stand for ever. What just cannot be read is asked for.
+bool is_asked_for(const HealthProfile& profile, const HealthFinding& fault);
 // Beside what ranks must not be held up by, everything is read: before and between jobs.
 bool reads_all(Phase phase);
 

@@ -131,12 +131,26 @@ std::set<std::string> NodeHealth::checks_with_faults() const {
 }
 
 bool NodeHealth::is_sound() const {
-  const auto is_believed = [](const auto& item) { return item.second.fault.has_value(); };
+  const auto is_believed = [&](const auto& item) {
+    return item.second.fault && is_asked_for(profile_, item.second.fault->finding);
+  };
   return wanted_.empty() && std::ranges::none_of(streaks_.by_key, is_believed);
 }
 
 NodeVerdict NodeHealth::verdict(Time now) const {
-  return judge_node(streaks_, rules_, now);
+  NodeVerdict verdict = judge_node(streaks_, rules_, now);
+  const auto is_skipped = [&](const ActiveFault& fault) {
+    return !is_asked_for(profile_, fault.finding);
+  };
+  for (auto* list : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
+    std::erase_if(*list, is_skipped);
+  }
+  std::erase_if(verdict.unconfirmed, [&](const SampleWanted& sample) {
+    const CheckSpec* check = find_check(sample.check);
+    return check != nullptr &&
+           !is_asked_for(profile_, make_finding(*check, sample.device, CheckStatus::fail));
+  });
+  return verdict;
 }
 
 SourcesDue NodeHealth::pace(const CheckMoment& now, bool is_idle) const {

@@ -59,6 +59,7 @@ class NodeHealth {
   // Its checks are asked at once, and often, until they have passed.
   void on_reset(const std::string& gpu, Time now);
 
+  // What the profile does not have judged is remembered, and does not count.
   NodeVerdict verdict(Time now) const;
   // By check and device.
   const std::map<std::pair<std::string, std::string>, LatestFinding>& latest() const {

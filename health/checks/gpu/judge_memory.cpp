@@ -126,8 +126,9 @@ std::span<const CheckSpec> gpu_memory_checks() {
   using namespace check_words;
   // clang-format off
   static const CheckSpec all[] = {
-    {.id = "gpu.ecc_mode", .source = "EccMode", .says = "current = pending = the SKU's",
+    {.id = "gpu.ecc_mode", .source = "EccMode", .says = "current = pending = as the profile says",
      .severity = reboot, .fault = setup, .phases = when("P"), .group = gpu,
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::ecc>,
      .judge = on_each_gpu<judge_ecc_mode>, .learn = learn_ecc_mode},
     {.id = "gpu.ecc_dbe", .source = "fields 4, 6, TotalEccErrors", .says = "no growth",
      .severity = stop_reset_then_rma, .believe = delta, .phases = when("PTEF"), .group = gpu,

@@ -46,6 +46,13 @@ GpuOutcome judge_init(GpuCheck& check) {
   }
 }
 
+// Where nobody says how many GPUs there are, a node without a driver has none.
+bool counts_gpus_or_has_driver(const HealthProfile& profile, const HealthFinding& finding) {
+  const bool is_driver_missing =
+      finding.fault_class == FaultClass::setup && finding.severity.remedy == cfg.remedy;
+  return profile.gpu.count || !is_driver_missing;
+}
+
 GpuOutcome judge_count(GpuCheck& check) {
   const CheckInput& input = check.input();
   if (!input.profile.gpu.count) return std::nullopt;
@@ -246,20 +253,24 @@ std::span<const CheckSpec> gpu_node_checks() {
   static const CheckSpec all[] = {
     {.id = "gpu.nvml_init", .source = "nvmlInit_v2", .says = "0 within 10 s", .severity = reboot,
      .phases = when("PTEF"), .cost = 300'000us, .group = gpu,
-     .judge = on_node<judge_init>},
-    {.id = "gpu.count", .source = "Count_v2, PCI scan", .says = "both the SKU's",
+     .is_asked = counts_gpus_or_has_driver, .judge = on_node<judge_init>},
+    {.id = "gpu.count", .source = "Count_v2, PCI scan", .says = "both as the profile says",
      .severity = reset_then_reboot, .phases = when("PTEF"), .cost = 1ms, .group = gpu,
      .is_certain = [](const HealthProfile& profile) { return profile.gpu.count.has_value(); },
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::count>,
      .judge = on_node<judge_count>, .learn = learn_gpus},
     {.id = "gpu.versions",
      .source = "/proc/driver/nvidia/version, SystemGetDriverVersion, VbiosVersion",
      .says = "kernel = library; GPUs alike", .severity = reboot, .fault = setup,
      .phases = when("P"), .cost = 1ms, .group = gpu, .judge = judge_versions},
     {.id = "gpu.modules", .source = "/proc/modules", .says = "no nouveau", .severity = drain,
-     .fault = setup, .phases = when("P"), .group = gpu, .judge = on_node<judge_modules>},
+     .fault = setup, .phases = when("P"), .group = gpu,
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::count>,
+     .judge = on_node<judge_modules>},
     // Modules do not come and go, and the log tells of an invalid context once.
-    {.id = "gpu.peermem", .source = "/proc/modules, kmsg", .says = "the SKU's, no invalid context",
-     .severity = drain, .fault = setup, .believe = event, .phases = when("PT"), .group = gpu,
+    {.id = "gpu.peermem", .source = "/proc/modules, kmsg",
+     .says = "the profile's, no invalid context", .severity = drain, .fault = setup,
+     .believe = event, .phases = when("PT"), .group = gpu,
      .limits = {{"loaded", "", {}, 0, 1, true}}, .judge = on_node<judge_peermem>},
     {.id = "gpu.env", .source = "environment of the ranks",
      .says = "no injected libraries or dumps", .fault = setup, .believe = event,

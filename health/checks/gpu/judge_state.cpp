@@ -259,15 +259,20 @@ std::span<const CheckSpec> gpu_state_checks() {
     {.id = "gpu.temp", .source = "MarginTemperature, TemperatureV, field 82",
      .says = "margin > 0 C", .phases = when("T"), .group = gpu,
      .judge = on_each_gpu<judge_temperature>},
-    {.id = "gpu.persistence", .source = "PersistenceMode", .says = "the SKU's", .severity = drain,
-     .fault = setup, .phases = when("P"), .group = gpu, .judge = on_each_gpu<judge_persistence>,
+    {.id = "gpu.persistence", .source = "PersistenceMode",
+     .says = "the profile's", .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::persistence>,
+     .judge = on_each_gpu<judge_persistence>,
      .learn = learn_persistence},
-    {.id = "gpu.modes", .source = "MigMode, ComputeMode", .says = "the SKU's", .severity = drain,
-     .fault = setup, .phases = when("PE"), .group = gpu,
-     .limits = {{"compute_mode", "", 0, 0, 3, true}}, .judge = on_each_gpu<judge_modes>,
-     .learn = learn_modes},
-    {.id = "gpu.clocks", .source = "MaxClockInfo, ApplicationsClock", .says = "the SKU's +-30 MHz",
+    {.id = "gpu.modes", .source = "MigMode, ComputeMode", .says = "the profile's",
      .severity = drain, .fault = setup, .phases = when("PE"), .group = gpu,
+     .limits = {{"compute_mode", "", 0, 0, 3, true}},
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::mig>,
+     .judge = on_each_gpu<judge_modes>,
+     .learn = learn_modes},
+    {.id = "gpu.clocks", .source = "MaxClockInfo, ApplicationsClock",
+     .says = "the profile's +-30 MHz", .severity = drain, .fault = setup, .phases = when("PE"),
+     .group = gpu,
      .limits = {{"sm_max_mhz", "MHz"}, {"mem_max_mhz", "MHz"}, {"sm_app_mhz", "MHz"},
                 {"mem_app_mhz", "MHz"}, {"tolerance_mhz", "MHz", 30}},
      .judge = on_each_gpu<judge_clocks>},
@@ -281,12 +286,20 @@ std::span<const CheckSpec> gpu_state_checks() {
      .limits = {{"used_max_bytes", "bytes", 1 << 30}}, .judge = on_each_gpu<judge_processes>},
     {.id = "gpu.inforom", .source = "nvmlDeviceValidateInforom", .says = "valid", .severity = rma,
      .phases = when("P"), .cost = 1ms, .group = gpu, .judge = on_each_gpu<judge_inforom>},
-    {.id = "gpu.gsp", .source = "GspFirmwareMode", .says = "the SKU's", .severity = drain,
+    {.id = "gpu.gsp", .source = "GspFirmwareMode", .says = "the profile's", .severity = drain,
      .fault = setup, .phases = when("P"), .group = gpu, .limits = {{"enabled", "", {}, 0, 1, true}},
+     .is_asked = [](const HealthProfile& profile, const HealthFinding& finding) {
+       return limit_of(profile, *find_check(finding.check), "enabled").has_value();
+     },
      .judge = on_each_gpu<judge_gsp>},
-    {.id = "gpu.topo", .source = "B/numa_node", .says = "the SKU's", .severity = drain,
+    {.id = "gpu.topo", .source = "B/numa_node", .says = "the profile's", .severity = drain,
      .fault = setup, .phases = when("P"), .cost = 1ms, .group = gpu,
-     .limits = {{"gpu*_numa_node", "", {}, 0, 1023, true}}, .judge = on_each_gpu<judge_topology>},
+     .limits = {{"gpu*_numa_node", "", {}, 0, 1023, true}},
+     .is_asked = [](const HealthProfile& profile, const HealthFinding& finding) {
+       const std::string limit = finding.device + "_numa_node";
+       return limit_of(profile, *find_check(finding.check), limit).has_value();
+     },
+     .judge = on_each_gpu<judge_topology>},
   };
   // clang-format on
   return all;

@@ -92,6 +92,7 @@ std::span<const CheckSpec> gpu_source_checks() {
   static const CheckSpec all[] = {
     {.id = "gpu.devnodes", .source = "/dev/nvidia*", .says = "the launching user can open them",
      .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::count>,
      .judge = judge_device_nodes},
   };
   // clang-format on

@@ -103,14 +103,19 @@ std::span<const CheckSpec> memory_checks() {
   static const CheckSpec all[] = {
     {.id = "host.mem", .source = "/proc/meminfo MemTotal",
      .says = "the profile's mem_kb, within its tolerance", .severity = drain_then_rma,
-     .phases = when("P"), .group = host, .reads = {meminfo}, .judge = in_one_finding<judge_memory>,
-     .learn = learn_memory},
+     .phases = when("P"), .group = host, .reads = {meminfo},
+     .is_asked = is_set<&HealthProfile::host, &HostProfile::mem_kb>,
+     .judge = in_one_finding<judge_memory>, .learn = learn_memory},
     {.id = "host.swap", .source = "/proc/meminfo SwapTotal", .says = "the profile's swap_kb",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host, .reads = {meminfo},
+     .is_asked = is_set<&HealthProfile::host, &HostProfile::swap_kb>,
      .judge = in_one_finding<judge_swap>, .learn = learn_swap},
     {.id = "host.hugepages", .source = "/proc/meminfo; /sys/kernel/mm/transparent_hugepage/enabled",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {meminfo, huge_mode}, .judge = in_one_finding<judge_hugepages>},
+     .group = host, .reads = {meminfo, huge_mode},
+     .is_asked =
+         is_set<&HealthProfile::host, &HostProfile::hugepages, &HostProfile::transparent_hugepages>,
+     .judge = in_one_finding<judge_hugepages>},
   };
   // clang-format on
   return all;

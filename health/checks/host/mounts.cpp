@@ -193,11 +193,12 @@ std::span<const CheckSpec> mount_checks() {
     {.id = "host.mounts", .source = "/proc/self/mountinfo",
      .says = "the profile's mounts are there", .severity = drain, .fault = setup,
      .phases = when("P"), .is_often_shared = true, .group = host, .reads = {mountinfo},
-     .judge = judge_mounts, .learn = learn_mounts},
+     .is_asked = is_listed<&HostProfile::mounts>, .judge = judge_mounts, .learn = learn_mounts},
     {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
      .says = "each answers", .severity = drain, .phases = when("PTF"),
      .cost = 2ms, .is_often_shared = true, .group = host,
-     .reads_for = mount_sources, .judge = judge_mount_stall},
+     .reads_for = mount_sources, .is_asked = is_listed<&HostProfile::mounts>,
+     .judge = judge_mount_stall},
   };
   // clang-format on
   return all;

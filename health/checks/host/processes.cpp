@@ -217,7 +217,8 @@ std::span<const CheckSpec> process_checks() {
      .cost = 20ms, .group = processes, .judge = in_one_finding<judge_leftovers>},
     {.id = "host.services", .source = "/proc/*/stat", .says = "the profile's services run",
      .severity = drain, .fault = setup, .phases = when("PT"), .cost = 20ms, .group = host,
-     .reads_for = service_sources, .judge = judge_services},
+     .reads_for = service_sources, .is_asked = is_listed<&HostProfile::services>,
+     .judge = judge_services},
     // The controller judges it.
     {.id = "host.agent", .source = "latest heartbeat", .says = "at most 15 s old",
      .severity = drain, .phases = when("T"), .group = host, .is_always_required = true},

@@ -144,11 +144,14 @@ void learn_numa(BaselineNode& node) {
 
 // Of the process that starts ranks. Judged where the profile says how many files, or has ports,
 // which need locked memory.
+bool judges_limits(const HealthProfile& profile, const HealthFinding&) {
+  return profile.host.nofile || !profile.ib.ports.empty();
+}
+
 void judge_limits(JudgedCheck& judged, const CheckInput& input) {
-  const auto nofile = input.profile.host.nofile;
-  if (!nofile && input.profile.ib.ports.empty()) return;
+  if (!judges_limits(input.profile, {})) return;
   judge_limit(judged, input.files, "memlock", std::nullopt);
-  judge_limit(judged, input.files, "nofile", nofile.value_or(nofile_usual));
+  judge_limit(judged, input.files, "nofile", input.profile.host.nofile.value_or(nofile_usual));
 }
 
 // Jobs that need more files ask for them themselves. A node that limits locked memory would fail.
@@ -176,18 +179,22 @@ std::span<const CheckSpec> processor_checks() {
   static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
-     .reads = {nofile_probe, memlock_probe}, .judge = in_one_finding<judge_limits>,
-     .learn = learn_limits},
+     .reads = {nofile_probe, memlock_probe}, .is_asked = judges_limits,
+     .judge = in_one_finding<judge_limits>, .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
      .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
      .group = host,
      .reads = {online_cpus, no_turbo, boost,
                "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"},
+     .is_asked = is_set<&HealthProfile::host, &HostProfile::cpus, &HostProfile::governor,
+                        &HostProfile::turbo>,
      .judge = in_one_finding<judge_processors>, .learn = learn_processors},
     {.id = "host.numa", .source = "/sys/devices/system/node; /proc/sys/kernel/numa_balancing",
      .says = "as the profile says", .severity = drain, .fault = setup, .phases = when("P"),
-     .group = host, .reads = {online_nodes, balancing}, .judge = in_one_finding<judge_numa>,
-     .learn = learn_numa},
+     .group = host, .reads = {online_nodes, balancing},
+     .is_asked =
+         is_set<&HealthProfile::host, &HostProfile::numa_nodes, &HostProfile::numa_balancing>,
+     .judge = in_one_finding<judge_numa>, .learn = learn_numa},
   };
   // clang-format on
   return all;

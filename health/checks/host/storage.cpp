@@ -165,6 +165,16 @@ std::vector<std::string> disk_sources(const HealthProfile& profile) {
   return sources;
 }
 
+// The count is of no device; each drive is judged wherever there is one.
+bool counts_drives(const HealthProfile& profile, const HealthFinding& finding) {
+  return !finding.device.empty() || profile.host.nvmes;
+}
+
+// What users left there only warns.
+bool sizes_shared_memory(const HealthProfile& profile, const HealthFinding& finding) {
+  return finding.severity.remedy == Remedy::warn || profile.host.shm_kb;
+}
+
 void learn_nvmes(BaselineNode& node) {
   const FileReading& listing = node.files.reading(nvme_class);
   if (!listing.ok() && !listing.is_missing)
@@ -189,17 +199,19 @@ std::span<const CheckSpec> storage_checks() {
   static const CheckSpec all[] = {
     {.id = "host.disk", .source = "statvfs", .says = "10 % and 500 MB free, 10 % of inodes",
      .severity = drain, .phases = when("PE"), .cost = 2ms, .group = host,
-     .reads_for = disk_sources, .judge = judge_disks},
+     .reads_for = disk_sources, .is_asked = is_listed<&HostProfile::disks>,
+     .judge = judge_disks},
     {.id = "host.nvme", .source = "/sys/class/nvme/*/state",
      .says = "all live, and as many as the profile says", .severity = drain_then_rma,
      .phases = when("PD"), .cost = 2ms, .group = host,
-     .reads = {"/sys/class/nvme/*/transport", "/sys/class/nvme/*/state"}, .judge = judge_nvmes,
-     .learn = learn_nvmes},
+     .reads = {"/sys/class/nvme/*/transport", "/sys/class/nvme/*/state"},
+     .is_asked = counts_drives, .judge = judge_nvmes, .learn = learn_nvmes},
     {.id = "host.shm", .source = "statvfs /dev/shm; its nccl-*, torch_*, sem.* by owner",
      .says = "the profile's size, nothing of users that have no job", .severity = drain,
      .fault = setup, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads = {shared_size, "stat:/dev/shm/nccl-*", "stat:/dev/shm/torch_*", "stat:/dev/shm/sem.*"},
-     .judge = in_one_finding<judge_shared_memory>, .learn = learn_shared_memory},
+     .is_asked = sizes_shared_memory, .judge = in_one_finding<judge_shared_memory>,
+     .learn = learn_shared_memory},
   };
   // clang-format on
   return all;

@@ -176,6 +176,8 @@ std::span<const CheckSpec> infiniband_link_checks() {
     {.id = "ib.rate", .source = "P/rate", .says = "rate and width of the profile",
      .severity = drain, .phases = when("PTE"), .cost = 20us, .is_of_link = true,
      .group = infiniband_state, .limits = {boot_grace}, .is_certain = names_rate,
+     .is_asked =
+         is_set<&HealthProfile::ib, &InfinibandProfile::rate_gbps, &InfinibandProfile::width>,
      .judge = judge_rates},
     {.id = "ib.link_layer", .source = "P/link_layer", .says = "InfiniBand", .severity = drain,
      .fault = setup, .phases = when("P"), .cost = 20us, .group = infiniband_state,

@@ -72,3 +72,44 @@ TEST_CASE("what is remembered survives a codec, and stays small") {
   CHECK(failures(monitor.standing({}, agent.now())).size() ==
         failures(agent.monitor().standing({}, agent.now())).size());
 }
+
+TEST_CASE("a fault counts while the profile has its check judged, and stays known") {
+  FakeNode fake(FakeKind::h100);
+  HealthProfile judging = monitor_profile();
+  judging.checks["host.*"].mode = CheckMode::enforce;
+  SimulatedAgent agent(fake, judging, a_day_up);
+  fake.set("/sys/devices/system/cpu/online", "0-1\n");
+  fake.set("/sys/class/infiniband/mlx5_ib3/ports/1/state", "1: DOWN\n");
+  agent.run_for(200s);
+  const auto drains_with = [&](const HealthProfile& profile) {
+    return drains_of(NodeHealth(profile, agent.health().memory()).verdict(agent.now().wall));
+  };
+  const std::vector<std::string> both{"ib.state mlx5_ib3:1 !drain", "host.cpu  drain"};
+  CHECK(drains_with(judging) == both);
+
+  HealthProfile other = judging;
+  other.host.cpus.reset();
+  other.ib.ports = {"mlx5_ib[0-2]:1", "mlx5_ib4"};
+  CHECK(drains_with(other).empty());
+  other.host.cpus = 2;  // another limit: it has to pass
+  other.ib.ports = {"mlx5_ib3"};
+  CHECK(drains_with(other) == both);
+  other.host.cpus.reset();
+  other.required.emplace_back("host.cpu");
+  CHECK(drains_with(other) == both);
+
+  fake.set_error("/sys/devices/system/cpu/online", "Input/output error");
+  agent.restarts();
+  agent.run_for(200s);
+  CHECK(agent.verdict().drains.size() == 2);
+}
+
+TEST_CASE("what the kernel's log told counts with any profile") {
+  FakeNode fake(FakeKind::h100);
+  SimulatedAgent agent(fake, monitor_profile(), a_day_up);
+  agent.run_for(60s);
+  agent.logs("NVRM: Xid (PCI:0000:5d:00): 79, pid=1, GPU has fallen off the bus.");
+  const NodeHealth without({}, agent.health().memory());
+  CHECK(drains_of(without.verdict(agent.now().wall)) == drains_of(agent.verdict()));
+  CHECK(without.verdict(agent.now().wall).is_drained());
+}
