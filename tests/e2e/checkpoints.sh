@@ -45,7 +45,7 @@ has out '"result": "good"'
 flip "$(at 10)/$shard" 5000
 verb 0 verify "$ckpt"
 verb 1 verify "$ckpt" --all
-has out "$shard at byte 0: bytes 0 to "
+has out "$shard: bytes 0 to "
 has out "(chunk 0)"
 [ "$(grep -c good "$work/out")" -eq 3 ] || fail "$(cat "$work/out")"
 verb 1 verify "$ckpt@10" -o json --query '[0].damage[0].file'
