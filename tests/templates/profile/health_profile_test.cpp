@@ -16,16 +16,13 @@
 namespace muster {
 namespace {
 
-const std::vector<std::string> checks{"gpu.count",         "gpu.recovery_action",
-                                      "gpu.nvlink_active", "gpu.nvlink_err4",
-                                      "gpu.temp",          "gpu.nvlink_err5",
-                                      "ib.state",          "ib.rate",
-                                      "ib.devices",        "ib.lid",
-                                      "ib.link_layer",     "ib.symbol",
-                                      "host.mem",          "perf.p2p",
-                                      "perf.hbm",          "perf.h2d_d2h",
-                                      "perf.dcgm",         "fab.links",
-                                      "perf.sdc"};
+const std::vector<std::string> checks{"gpu.count",         "host.rlimit",     "gpu.recovery_action",
+                                      "gpu.nvlink_active", "gpu.nvlink_err4", "gpu.temp",
+                                      "gpu.nvlink_err5",   "ib.state",        "ib.rate",
+                                      "ib.devices",        "ib.lid",          "ib.link_layer",
+                                      "ib.symbol",         "host.mem",        "perf.p2p",
+                                      "perf.hbm",          "perf.h2d_d2h",    "perf.dcgm",
+                                      "fab.links",         "perf.sdc"};
 
 const std::string example = R"(profile: h100-8x-ndr
 match: {gpu_name: "NVIDIA H100 80GB HBM3", gpu_count: 8}
