@@ -52,7 +52,7 @@ const NodeFault* find_fault(const std::vector<NodeFault>& faults, const std::str
 }
 
 // One record of progress in thirty seconds keeps a week's run below 20,000 records.
-constexpr int progress_interval_s = 30;
+constexpr Milliseconds progress_interval{30000};
 
 // Whether a run that misses a node still moves decides within ten seconds.
 constexpr Milliseconds progress_in_doubt{2000};
@@ -237,7 +237,6 @@ void AgentInbox::journal_step(const JobId& job, AttemptId attempt,
                               const std::optional<CheckpointRef>& checkpoint) {
   Seen& seen = seen_[job];
   seen.journaled = timers_.wall_now();
-  ++seen.records;
   seen.journaled_step = seen.step;
   observer_.observe(ProgressSeen{job, attempt, seen.step.value_or(0), checkpoint});
 }
@@ -265,8 +264,7 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
   const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
   if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
-  const Milliseconds interval =
-      misses_a_node(progress.job) ? progress_in_doubt : pause_between_steps(seen.records);
+  const Milliseconds interval = misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
   const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval;
   if (sealed || (seen.step && due)) {
     journal_step(progress.job, progress.attempt, progress.checkpoint);
@@ -382,10 +380,6 @@ void AgentInbox::attempt_over(const JobId& job, AttemptId attempt) {
   rules_.erase(job);
   std::erase_if(arrivals_, [&](const auto& arrival) { return arrival.first.first == job; });
   std::erase_if(beats_, [&](const auto& item) { return item.first.first == job; });
-}
-
-Milliseconds pause_between_steps(int records) {
-  return Seconds{std::min(progress_interval_s, records + 1)};
 }
 
 }  // namespace muster

@@ -44,7 +44,6 @@ class AgentInbox final : public NodeListener {
  private:
   struct Seen {
     std::optional<Time> journaled;
-    int records = 0;
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> journaled_step;
     std::optional<std::int64_t> checkpoint_step;
@@ -99,9 +98,6 @@ class AgentInbox final : public NodeListener {
   std::set<HeldBy> clearing_;
   std::map<NodeId, NodeFaultsSeen> faults_;  // as told last, since the agent's greeting
 };
-
-// Until the next step is put on record, after so many: `muster status` shows a young job's soon.
-Milliseconds pause_between_steps(int records);
 
 // Words of agents and commands on their way into the journal: more is no help to anybody, and a
 // broken agent must not fill it. Pure functions.

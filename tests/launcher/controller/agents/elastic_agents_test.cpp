@@ -329,13 +329,6 @@ TEST_CASE("the end of a rank comes after the newest step of the job, and once") 
   CHECK(agents.seen<RankExited>().size() == 2);
 }
 
-TEST_CASE("steps are put on record every few seconds at first, then every thirty") {
-  CHECK(pause_between_steps(1) == Seconds{2});
-  CHECK(pause_between_steps(12) == Seconds{13});
-  CHECK(pause_between_steps(29) == Seconds{30});
-  CHECK(pause_between_steps(2000) == Seconds{30});
-}
-
 TEST_CASE("without a step the end of a rank comes alone") {
   Elastic agents;
   const auto wire = agents.agent("n1");
