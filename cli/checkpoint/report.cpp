@@ -276,10 +276,9 @@ std::string checked_text(const std::vector<CheckedCheckpoint>& checked, bool col
            "\n";
     if (one.unsealed) continue;
     for (const CheckpointDamage& each : one.verdict.damage) {
-      const bool names_bytes = each.what.starts_with("bytes ");  // the range of a checksum
-      const std::string at = " at byte " + std::to_string(each.offset_bytes);
-      out +=
-          "  " + one_line(each.file) + (names_bytes ? "" : at) + ": " + one_line(each.what) + "\n";
+      const std::string at =
+          each.names_range ? "" : " at byte " + std::to_string(each.offset_bytes);
+      out += "  " + one_line(each.file) + at + ": " + one_line(each.what) + "\n";
     }
   }
   return out;

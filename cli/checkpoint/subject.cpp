@@ -71,6 +71,12 @@ std::string no_such_step(const std::string& root, std::uint64_t step, std::set<s
          (known.empty() ? "" : "; there are " + std::string(more ? "…, " : "") + joined(known));
 }
 
+std::set<std::uint64_t> usable_steps(const CheckpointSearch& search) {
+  std::set<std::uint64_t> steps;
+  for (const FoundCheckpoint& found : search.usable) steps.insert(found.step);
+  return steps;
+}
+
 // The one of that step which a resume would take; else any, the highest generation first.
 Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
   const CheckpointSearch search = search_checkpoints(root);
@@ -78,8 +84,7 @@ Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
   for (const FoundCheckpoint& found : search.usable) {
     if (found.step == step) return found.directory;
   }
-  std::set<std::uint64_t> steps;
-  for (const FoundCheckpoint& found : search.usable) steps.insert(found.step);
+  std::set<std::uint64_t> steps = usable_steps(search);
   std::optional<CheckpointName> highest;
   for (const RejectedCheckpoint& rejected : search.rejected) {
     const auto name = parse_checkpoint_directory_name(rejected.directory);
@@ -143,8 +148,7 @@ std::string last_checkpoint_directory(const JobSummary& job) {
 
 Status check_usable_step(const std::string& root, std::uint64_t step) {
   const CheckpointSearch search = search_checkpoints(root);
-  std::set<std::uint64_t> steps;
-  for (const FoundCheckpoint& found : search.usable) steps.insert(found.step);
+  std::set<std::uint64_t> steps = usable_steps(search);
   if (!search.trouble.empty() || steps.contains(step)) return Done{};
   for (const RejectedCheckpoint& rejected : search.rejected) {
     const auto name = parse_checkpoint_directory_name(rejected.directory);

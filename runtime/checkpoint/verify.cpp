@@ -121,8 +121,9 @@ class Verification {
   }
 
  private:
-  void damage(const std::string& file, std::uint64_t offset_bytes, std::string what) {
-    verdict_.damage.push_back({file, offset_bytes, std::move(what)});
+  void damage(const std::string& file, std::uint64_t offset_bytes, std::string what,
+              bool names_range = false) {
+    verdict_.damage.push_back({file, offset_bytes, std::move(what), names_range});
   }
 
   void open(const ShardRecord& shard) {
@@ -180,7 +181,8 @@ class Verification {
       } else if (facts.crc32c != shard.chunk_crc32c[chunk]) {
         damage(shard.file, begin,
                range_text(begin, begin + bytes) + " do not match their checksum (chunk " +
-                   std::to_string(chunk) + ")");
+                   std::to_string(chunk) + ")",
+               true);
       }
     }
     if (verdict_.damage.size() == before && file_crc != shard.file_crc32c) {

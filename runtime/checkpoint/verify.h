@@ -19,6 +19,7 @@ struct CheckpointDamage {
   std::string file;
   std::uint64_t offset_bytes = 0;
   std::string what;
+  bool names_range = false;  // `what` says which bytes: more than where they begin
 };
 
 struct CheckpointVerdict {

@@ -91,7 +91,7 @@ std::vector<CheckedCheckpoint> some_checked() {
   bad.path = "/ckpt/s000001100-g2";
   bad.verdict.bytes = 1000;
   bad.verdict.damage = {{"shard-00001-of-00002.safetensors", 8388608,
-                         "bytes 8388608 to 9000000 do not match their checksum (chunk 1)"},
+                         "bytes 8388608 to 9000000 do not match their checksum (chunk 1)", true},
                         {"cert.json", 0, "the certificate is torn or its checksum is wrong"}};
   return {writing, good, bad};
 }

@@ -90,6 +90,7 @@ TEST_CASE("a flipped byte is named with its file and chunk, wherever it is") {
     CHECK(verdict.damage[0].file == checkpoint_shard_name(1, 2));
     CHECK(verdict.damage[0].offset_bytes == at / 8192 * 8192);
     CHECK_THAT(verdict.damage[0].what, ContainsSubstring("do not match their checksum"));
+    CHECK(verdict.damage[0].names_range);
     put(file, whole);
   }
   flip(file, 5);
