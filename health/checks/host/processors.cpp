@@ -144,12 +144,12 @@ void learn_numa(BaselineNode& node) {
 
 // Of the process that starts ranks. Judged where the profile says how many files, or has ports,
 // which need locked memory.
-bool judges_limits(const HealthProfile& profile, const HealthFinding&) {
+bool limits_files_or_has_ports(const HealthProfile& profile) {
   return profile.host.nofile || !profile.ib.ports.empty();
 }
 
 void judge_limits(JudgedCheck& judged, const CheckInput& input) {
-  if (!judges_limits(input.profile, {})) return;
+  if (!limits_files_or_has_ports(input.profile)) return;
   judge_limit(judged, input.files, "memlock", std::nullopt);
   judge_limit(judged, input.files, "nofile", input.profile.host.nofile.value_or(nofile_usual));
 }
@@ -179,7 +179,10 @@ std::span<const CheckSpec> processor_checks() {
   static const CheckSpec all[] = {
     {.id = "host.rlimit", .source = "getrlimit", .says = "locked memory unlimited, 65536 files",
      .severity = drain, .fault = setup, .phases = when("P"), .group = host,
-     .reads = {nofile_probe, memlock_probe}, .is_asked = judges_limits,
+     .reads = {nofile_probe, memlock_probe},
+     .is_asked = [](const HealthProfile& profile, const HealthFinding&) {
+       return limits_files_or_has_ports(profile);
+     },
      .judge = in_one_finding<judge_limits>, .learn = learn_limits},
     {.id = "host.cpu", .source = "/sys/devices/system/cpu", .says = "as the profile says",
      .severity = drain, .fault = setup, .phases = when("P"), .cost = 2ms,
