@@ -56,7 +56,7 @@ std::string other_file(const YamlNode& tree) {
   return "";
 }
 
-// It has nothing that a job needs: one sentence says more than what is missing.
+// It has nothing that a job needs: what it is helps more than all that is missing.
 void recognise_other_file(JobFile& file) {
   if (file.kind != FileKind::command || !file.tree) return;
   const std::string other = other_file(*file.tree);
