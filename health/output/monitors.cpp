@@ -110,14 +110,14 @@ double seconds_of(const FindingReport& report) {
 
 // Of all devices together.
 std::string duration_lines(const std::vector<FindingReport>& reports, HostNames hosts) {
-  std::map<std::string, double> seconds;
+  std::map<std::string, double> durations;
   for (const FindingReport& report : reports) {
     const std::string check = "check=\"" + prometheus_label(report.check) + "\"";
-    seconds[host_label(report, hosts) + check] += seconds_of(report);
+    durations[host_label(report, hosts) + check] += seconds_of(report);
   }
   std::string text =
       head_of("muster_health_duration_seconds", "Time that a check took, on all devices.");
-  for (const auto& [labels, duration] : seconds) {
+  for (const auto& [labels, duration] : durations) {
     text += "muster_health_duration_seconds{" + labels + "} " + plain_number(duration) + "\n";
   }
   return text;

@@ -36,9 +36,9 @@ SteadyTime steady_now() {
 }
 
 std::string utc_text(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  const std::time_t unix_time = std::chrono::system_clock::to_time_t(time);
   std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  ::gmtime_r(&unix_time, &parts);
   char text[32];
   return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }

@@ -13,6 +13,9 @@
 
 namespace muster {
 
+// Of one job.
+inline constexpr int most_nodes = 65536;
+
 // What the readers of one job file share while it is read: where findings go, the caller's options,
 // and the other files it names. Lives as long as one call of `read_job_file`; not for other code.
 class Reading {

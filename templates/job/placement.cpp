@@ -10,8 +10,6 @@
 namespace muster {
 namespace {
 
-constexpr int most_nodes = 65536;
-
 // `<n>[b|k|m|g]` with n > 0.
 bool is_memory_size(std::string_view text) {
   double size = 0;

@@ -14,7 +14,6 @@
 namespace muster {
 namespace {
 
-constexpr int most_nodes = 65536;
 constexpr int most_attempts = 1000000;
 
 void store_seconds(Seconds& field, const Value& value) {

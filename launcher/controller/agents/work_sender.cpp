@@ -18,7 +18,7 @@ constexpr std::size_t feed_window_bytes = 4u << 20;
 constexpr std::size_t piece_bytes = 256u << 10;
 constexpr Milliseconds pump_interval{2};
 // Far below the core's limit for a node that receives nothing, and few records in a long staging.
-constexpr Milliseconds progress_interval{60'000};
+constexpr Milliseconds told_interval{60'000};
 // An agent tries for a minute to end what the kernel holds, and it looks at every process for that.
 constexpr Milliseconds ask_again_interval{60'000};
 
@@ -220,7 +220,7 @@ void WorkSender::blobs_wanted(const NodeId& node, const WantBlobs& wanted) {
 
 void WorkSender::report_progress(Feed& feed) {
   const auto now = timers_.now();
-  if (now - feed.told < progress_interval) return;
+  if (now - feed.told < told_interval) return;
   feed.told = now;
   observer_.observe(feed.seen);
 }

@@ -9,7 +9,7 @@ using namespace muster::test;
 
 namespace {
 
-const JobId job{"train"};
+const JobId launched_job{"train"};
 
 // One attempt on h01, h02, …, of which the first is reached slowly through its shell.
 class Launch {
@@ -21,7 +21,7 @@ class Launch {
 
   void place(int attempt, std::int64_t at_ms) {
     attempt_ = AttemptId{attempt};
-    AttemptPlaced placed{job, attempt_, {}, "free"};
+    AttemptPlaced placed{launched_job, attempt_, {}, "free"};
     for (int i = 1; i <= nodes_; ++i) placed.nodes.push_back(node(i));
     records.push_back({from_ms(at_ms), Decision{placed}});
   }
@@ -34,15 +34,19 @@ class Launch {
     check(number, at_ms + number);
   }
   void check(int number, std::int64_t at_ms) {
-    see(at_ms, NodeChecked{job, attempt_, node(number), {}, {}});
+    see(at_ms, NodeChecked{launched_job, attempt_, node(number), {}, {}});
   }
   // From the end of the gate to the first output.
   void run(std::int64_t at_ms) {
-    records.push_back({from_ms(at_ms + 100), Decision{StagingBegun{job, attempt_}}});
-    for (int i = 1; i <= nodes_; ++i) see(at_ms + 110, NodeStaged{job, attempt_, node(i), ""});
-    records.push_back({from_ms(at_ms + 120), Decision{LaunchBegun{job, attempt_, {}, "fresh"}}});
-    for (int i = 1; i <= nodes_; ++i) see(at_ms + 150, NodeStarted{job, attempt_, node(i), ""});
-    for (int i = 1; i <= nodes_; ++i) see(at_ms + 190, FirstOutputSeen{job, attempt_, node(i)});
+    records.push_back({from_ms(at_ms + 100), Decision{StagingBegun{launched_job, attempt_}}});
+    for (int i = 1; i <= nodes_; ++i)
+      see(at_ms + 110, NodeStaged{launched_job, attempt_, node(i), ""});
+    records.push_back(
+        {from_ms(at_ms + 120), Decision{LaunchBegun{launched_job, attempt_, {}, "fresh"}}});
+    for (int i = 1; i <= nodes_; ++i)
+      see(at_ms + 150, NodeStarted{launched_job, attempt_, node(i), ""});
+    for (int i = 1; i <= nodes_; ++i)
+      see(at_ms + 190, FirstOutputSeen{launched_job, attempt_, node(i)});
   }
   LaunchProfile profile() const { return launch_profile(records, links).value(); }
 
@@ -130,10 +134,10 @@ TEST_CASE("a node that kept its connection was not reached anew") {
 TEST_CASE("a replacement is timed from the moment at which it took the place") {
   Launch launch(1);
   launch.records.push_back(
-      {from_ms(1500), Decision{NodeReplaced{job, AttemptId{0}, NodeId{"h01"}, NodeId{"h02"}, "",
-                                            Unfitness::unhealthy}}});
+      {from_ms(1500), Decision{NodeReplaced{launched_job, AttemptId{0}, NodeId{"h01"},
+                                            NodeId{"h02"}, "", Unfitness::unhealthy}}});
   launch.records.push_back(
-      {from_ms(1540), Observation{NodeChecked{job, AttemptId{0}, NodeId{"h02"}, {}, {}}}});
+      {from_ms(1540), Observation{NodeChecked{launched_job, AttemptId{0}, NodeId{"h02"}, {}, {}}}});
   const LaunchProfile profile = launch.profile();
   CHECK(profile.nodes[0].node == NodeId{"h02"});
   CHECK(profile.nodes[0].took_us("gate") == 40'000);

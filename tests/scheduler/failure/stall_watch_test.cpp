@@ -8,17 +8,17 @@ using namespace muster::test;
 
 namespace {
 
-constexpr double minute = 60;
-constexpr double hour = 3600;
+constexpr double minute_s = 60;
+constexpr double hour_s = 3600;
 
 // From the first ten minutes on; more is learned by then than is needed.
 RunPlan with_fault(int rank, Doing becomes, RunPlan plan = {}) {
-  plan.fault = Fault{10 * minute, rank, becomes};
+  plan.fault = Fault{10 * minute_s, rank, becomes};
   return plan;
 }
 
 double after_fault(const Told* told) {
-  return told == nullptr ? 1e9 : told->at_s - 10 * minute;
+  return told == nullptr ? 1e9 : told->at_s - 10 * minute_s;
 }
 
 const Told& the(const std::vector<Told>& told, StallKind kind) {
@@ -37,7 +37,7 @@ StallWatch watch_of(std::size_t ranks) {
 
 TEST_CASE("a run that gets on is not spoken of") {
   StallWorld world({}, 1);
-  CHECK(world.run(hour).empty());
+  CHECK(world.run(hour_s).empty());
   CHECK(world.steps() > 3000);
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("a stopped rank is named within three steps and acted on within twenty
   const double step_s = GENERATE(1.0, 2.0, 5.0);
   RunPlan plan = with_fault(5, Doing::stopped);
   plan.step_s = step_s;
-  const auto told = StallWorld(plan, 2).run(15 * minute);
+  const auto told = StallWorld(plan, 2).run(15 * minute_s);
   CHECK(after_fault(first_of(told, StallKind::suspect)) <= 3 * step_s);
   CHECK(the(told, StallKind::suspect).what.rank == RankId{5});
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 10 + 4 * step_s);
@@ -56,7 +56,7 @@ TEST_CASE("a stopped rank is named within three steps and acted on within twenty
 }
 
 TEST_CASE("a hang is told once and nothing after it") {
-  const auto told = StallWorld(with_fault(5, Doing::stopped), 2).run(hour);
+  const auto told = StallWorld(with_fault(5, Doing::stopped), 2).run(hour_s);
   CHECK(count_of(told, StallKind::hung) == 1);
   CHECK(told.back().what.stall == StallKind::hung);
 }
@@ -64,7 +64,7 @@ TEST_CASE("a hang is told once and nothing after it") {
 TEST_CASE("a rank that goes on after a short stop costs a word and nothing else") {
   RunPlan plan = with_fault(5, Doing::stopped);
   plan.fault->heals_s = 8;
-  const auto told = StallWorld(plan, 3).run(hour);
+  const auto told = StallWorld(plan, 3).run(hour_s);
   CHECK(count_of(told, StallKind::hung) == 0);
   REQUIRE(count_of(told, StallKind::suspect) == 1);
   CHECK(told.back().what.stall == StallKind::over);
@@ -76,7 +76,7 @@ TEST_CASE("a stopped rank of a program that tells no steps is named and acted on
   plan.beats = false;
   plan.computing = GENERATE(Doing::working, Doing::quiet);
   plan.waiting = plan.computing;
-  const auto told = StallWorld(plan, 4).run(20 * minute);
+  const auto told = StallWorld(plan, 4).run(20 * minute_s);
   CHECK(after_fault(first_of(told, StallKind::suspect)) <= 10);
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 60);
   CHECK(the(told, StallKind::hung).what.rank == RankId{63});
@@ -100,7 +100,7 @@ TEST_CASE("a program without steps that sleeps for hours is told of and never st
   RunPlan plan;
   plan.beats = false;
   plan.computing = Doing::quiet;
-  const auto told = StallWorld(plan, 5).run(20 * hour);
+  const auto told = StallWorld(plan, 5).run(20 * hour_s);
   CHECK(count_of(told, StallKind::slow) == 1);
   CHECK(told.size() == 1);
 }
@@ -125,8 +125,8 @@ TEST_CASE("steps that take ten times as long for ten minutes are warned of and n
   plan.step_s = GENERATE(0.2, 1.0, 3.0, 6.0, 12.0, 30.0);
   plan.computing = GENERATE(Doing::working, Doing::quiet, Doing::moving);
   const double from_s = 30 + 40 * plan.step_s;
-  plan.spell = {from_s, from_s + std::max(10 * minute, 80 * plan.step_s), 10};
-  const auto told = StallWorld(plan, 6).run(plan.spell.to_s + hour);
+  plan.spell = {from_s, from_s + std::max(10 * minute_s, 80 * plan.step_s), 10};
+  const auto told = StallWorld(plan, 6).run(plan.spell.to_s + hour_s);
   CHECK(count_of(told, StallKind::hung) == 0);
   CHECK(count_of(told, StallKind::slow) + count_of(told, StallKind::suspect) >= 1);
   CHECK(told.back().what.stall == StallKind::over);
@@ -135,8 +135,8 @@ TEST_CASE("steps that take ten times as long for ten minutes are warned of and n
 
 TEST_CASE("a run that becomes slow for good is called slow once, with both paces") {
   RunPlan plan;
-  plan.spell = {10 * minute, 100 * hour, 10};
-  const auto told = StallWorld(plan, 7).run(5 * hour);
+  plan.spell = {10 * minute_s, 100 * hour_s, 10};
+  const auto told = StallWorld(plan, 7).run(5 * hour_s);
   CHECK(count_of(told, StallKind::hung) == 0);
   REQUIRE(count_of(told, StallKind::slow) == 1);
   const StallSeen& slow = told.back().what;  // still so, hours later
@@ -149,7 +149,7 @@ TEST_CASE("saves and evaluations that the run gets over are not acted on") {
   RunPlan plan;
   plan.save = {100, 240, Doing::moving, Doing::quiet};
   plan.evaluation = {300, 900, Doing::working, Doing::working};
-  const auto told = StallWorld(plan, 8).run(20 * hour);
+  const auto told = StallWorld(plan, 8).run(20 * hour_s);
   CHECK(count_of(told, StallKind::hung) == 0);
   CHECK(told.size() <= 40);
 }
@@ -157,20 +157,20 @@ TEST_CASE("saves and evaluations that the run gets over are not acted on") {
 TEST_CASE("a silent hang of all ranks is acted on within two minutes, a spinning one later") {
   RunPlan plan = with_fault(0, Doing::quiet);
   plan.waiting = Doing::quiet;
-  const auto quiet = StallWorld(plan, 9).run(hour);
-  CHECK(after_fault(first_of(quiet, StallKind::hung)) <= 2 * minute);
+  const auto quiet = StallWorld(plan, 9).run(hour_s);
+  CHECK(after_fault(first_of(quiet, StallKind::hung)) <= 2 * minute_s);
   CHECK(!the(quiet, StallKind::hung).what.rank);
 
-  const auto spinning = StallWorld(with_fault(0, Doing::working), 9).run(hour);
+  const auto spinning = StallWorld(with_fault(0, Doing::working), 9).run(hour_s);
   CHECK(after_fault(first_of(spinning, StallKind::suspect)) <= 6);
-  CHECK(after_fault(first_of(spinning, StallKind::hung)) >= 19 * minute);
-  CHECK(after_fault(first_of(spinning, StallKind::hung)) <= 21 * minute);
+  CHECK(after_fault(first_of(spinning, StallKind::hung)) >= 19 * minute_s);
+  CHECK(after_fault(first_of(spinning, StallKind::hung)) <= 21 * minute_s);
 }
 
 TEST_CASE("the rank that alone does nothing while its peers spin is named") {
-  const auto told = StallWorld(with_fault(3, Doing::quiet), 10).run(20 * minute);
+  const auto told = StallWorld(with_fault(3, Doing::quiet), 10).run(20 * minute_s);
   CHECK(the(told, StallKind::hung).what.rank == RankId{3});
-  CHECK(after_fault(first_of(told, StallKind::hung)) <= 2 * minute);
+  CHECK(after_fault(first_of(told, StallKind::hung)) <= 2 * minute_s);
 }
 
 TEST_CASE("of ranks that all fall idle the first is not named") {
@@ -209,14 +209,14 @@ TEST_CASE("the rank that is one step behind is named") {
 
 TEST_CASE("the first steps are exempt: they teach nothing and have their own deadline") {
   RunPlan plan;
-  plan.first_step_s = 15 * minute;
+  plan.first_step_s = 15 * minute_s;
   plan.beat_before = true;
-  CHECK(count_of(StallWorld(plan, 11).run(hour), StallKind::hung) == 0);
-  plan.first_step_s = 100 * minute;
-  plan.fault = Fault{minute, 0, Doing::quiet};  // not even loading
-  const auto told = StallWorld(plan, 11).run(2 * hour);
-  CHECK(the(told, StallKind::hung).at_s >= 20 * minute);
-  CHECK(the(told, StallKind::hung).at_s <= 23 * minute);
+  CHECK(count_of(StallWorld(plan, 11).run(hour_s), StallKind::hung) == 0);
+  plan.first_step_s = 100 * minute_s;
+  plan.fault = Fault{minute_s, 0, Doing::quiet};  // not even loading
+  const auto told = StallWorld(plan, 11).run(2 * hour_s);
+  CHECK(the(told, StallKind::hung).at_s >= 20 * minute_s);
+  CHECK(the(told, StallKind::hung).at_s <= 23 * minute_s);
   CHECK_THAT(the(told, StallKind::hung).what.sentence, ContainsSubstring("first_step"));
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("a hang after slow first steps is suspected as if they had not been") 
 TEST_CASE("a first step that never comes is no hang where nobody knows that steps come") {
   RunPlan plan;
   plan.beats = false;
-  CHECK(StallWorld(plan, 12).run(20 * hour).empty());
+  CHECK(StallWorld(plan, 12).run(20 * hour_s).empty());
 }
 
 TEST_CASE("a rank that falls behind ranks that do not wait for it is named as a straggler") {
@@ -263,7 +263,7 @@ TEST_CASE("a rank that falls behind ranks that do not wait for it is named as a 
 
 TEST_CASE("a rank that writes all the time is not called hung, whatever its steps do") {
   RunPlan plan = with_fault(0, Doing::moving);
-  const auto told = StallWorld(plan, 13).run(10 * hour);
+  const auto told = StallWorld(plan, 13).run(10 * hour_s);
   CHECK(count_of(told, StallKind::hung) == 0);
   CHECK(count_of(told, StallKind::suspect) >= 1);
 }
@@ -271,7 +271,7 @@ TEST_CASE("a rank that writes all the time is not called hung, whatever its step
 TEST_CASE("muster.hang.timeout is taken to the letter") {
   RunPlan plan = with_fault(5, GENERATE(Doing::stopped, Doing::working, Doing::moving));
   plan.settings.timeout = Seconds{90};
-  const auto told = StallWorld(plan, 14).run(hour);
+  const auto told = StallWorld(plan, 14).run(hour_s);
   CHECK(after_fault(first_of(told, StallKind::hung)) >= 88);
   CHECK(after_fault(first_of(told, StallKind::hung)) <= 92);
   CHECK_THAT(the(told, StallKind::hung).what.sentence,
@@ -302,12 +302,12 @@ TEST_CASE("muster.hang.watch: output counts from the latest output") {
 TEST_CASE("with muster.hang.timeout: off nothing is ever told") {
   RunPlan plan = with_fault(5, Doing::stopped);
   plan.settings.off = true;
-  CHECK(StallWorld(plan, 15).run(10 * hour).empty());
+  CHECK(StallWorld(plan, 15).run(10 * hour_s).empty());
 }
 
 TEST_CASE("a time in which nobody asked is no time") {
   StallWorld world({}, 16);
-  world.run(10 * minute);
+  world.run(10 * minute_s);
   StallWatch& watch = world.watch();
   const Milliseconds later = Seconds{600 + 7200};  // the machine slept
   CHECK(!watch.look(later));
@@ -316,7 +316,7 @@ TEST_CASE("a time in which nobody asked is no time") {
 
 TEST_CASE("a time in which an agent is not heard is no time, and its ranks are not named") {
   StallWorld world({}, 17);
-  world.run(10 * minute);
+  world.run(10 * minute_s);
   StallWatch& watch = world.watch();
   Milliseconds t = Seconds{600};
   watch.unheard(true, t);
@@ -327,7 +327,7 @@ TEST_CASE("a time in which an agent is not heard is no time, and its ranks are n
 
 TEST_CASE("ranks that have ended are not waited for, and who is left may take its time") {
   StallWorld world({}, 18);
-  world.run(10 * minute);
+  world.run(10 * minute_s);
   StallWatch& watch = world.watch();
   Milliseconds t = Seconds{600};
   for (int rank = 1; rank < 8; ++rank) watch.ended(RankId{rank}, t);
@@ -337,7 +337,7 @@ TEST_CASE("ranks that have ended are not waited for, and who is left may take it
 TEST_CASE("only rank 0 tells its steps: no other rank is behind") {
   RunPlan plan = with_fault(5, Doing::stopped);
   plan.only_rank0_beats = true;
-  const auto told = StallWorld(plan, 19).run(20 * minute);
+  const auto told = StallWorld(plan, 19).run(20 * minute_s);
   REQUIRE(!told.empty());
   for (const Told& one : told) CHECK(one.what.rank == RankId{5});
   CHECK(told.back().what.stall == StallKind::hung);
@@ -354,12 +354,12 @@ TEST_CASE("steps that begin anew are steps") {
 TEST_CASE("what a closer look shows is told with the suspicion and with the hang") {
   RunPlan plan = with_fault(5, Doing::quiet);
   StallWorld world(plan, 20);
-  const auto first = world.run(11 * minute);
+  const auto first = world.run(11 * minute_s);
   REQUIRE(!first.empty());
   CHECK(world.watch().suspects().front() == RankId{5});
   CHECK(world.watch().suspects().size() == 4);
   world.watch().seen(RankId{5}, {"waits in futex_wait"});
-  const auto then = world.run(10 * minute);
+  const auto then = world.run(10 * minute_s);
   REQUIRE(then.size() >= 2);
   CHECK(then.front().what.stall == StallKind::suspect);
   REQUIRE(then.front().what.evidence.size() == 1);

@@ -10,12 +10,12 @@ using namespace muster;
 
 namespace {
 
-const std::string one =
+const std::string one_figure =
     R"({"metric": "tcp_gbps", "device": "", "value": 5, "unit": "Gb/s", "error": null})";
 
 std::string list_of(std::size_t count) {
   std::string text = R"({"figures": [)";
-  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + one;
+  for (std::size_t i = 0; i < count; ++i) text += (i == 0 ? "" : ",") + one_figure;
   return text + "]}";
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("one figure that makes no sense spoils all") {
         R"({"metric": "tcp_gbps", "value": 1, "device": 7})",
         R"({"metric": "tcp_gbps", "value": null, "error": ["x"]})"}) {
     INFO(figure);
-    CHECK_FALSE(read_measured("{\"figures\": [" + one + ", " + figure + "]}"));
+    CHECK_FALSE(read_measured("{\"figures\": [" + one_figure + ", " + figure + "]}"));
   }
 }
 

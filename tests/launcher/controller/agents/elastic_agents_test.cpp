@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-const JobId job{"j"};
+const JobId elastic_job{"j"};
 const AttemptId attempt_0{0};
 
 std::string text_of(const std::filesystem::path& path) {
@@ -37,15 +37,16 @@ struct Elastic : Agents {
       const std::string name = "n" + std::to_string(i + 1);
       AttemptNode node;
       node.id = {name};
-      node.ports = PortsReserved{job, attempt_0, node.id, {4000 + 10 * i, 4001 + 10 * i}, {}};
-      node.started = NodeStarted{job, attempt_0, node.id, {}};
+      node.ports =
+          PortsReserved{elastic_job, attempt_0, node.id, {4000 + 10 * i, 4001 + 10 * i}, {}};
+      node.started = NodeStarted{elastic_job, attempt_0, node.id, {}};
       running.nodes.push_back(node);
       for (int local = 0; local < 2; ++local) {
         running.ranks.push_back({RankId{2 * i + local}, i, local, RankWaiting{}});
       }
       Node& known = state.nodes[node.id];
       known.id = node.id;
-      known.owner = job;
+      known.owner = elastic_job;
       LinkUp up;
       up.node = node.id;
       up.host_name = "host-" + name;
@@ -57,7 +58,7 @@ struct Elastic : Agents {
     known_job().next_attempt = 1;
     known_job().phase = Active{std::move(running)};
   }
-  Job& known_job() { return state.jobs.at(job); }
+  Job& known_job() { return state.jobs.at(elastic_job); }
   Attempt& attempt() { return std::get<Active>(known_job().phase).attempt; }
   std::shared_ptr<FakeWire> agent(const std::string& node) {
     return connect(address_of(node, node));
@@ -65,17 +66,17 @@ struct Elastic : Agents {
   ToAgent message(int node_index, Work work) {
     WorkMessages messages(state, from_ms(1), pool, home);
     const NodeId node = attempt().nodes[static_cast<std::size_t>(node_index)].id;
-    return messages.message({job, attempt_0, node, node_index, std::move(work)});
+    return messages.message({elastic_job, attempt_0, node, node_index, std::move(work)});
   }
   // As an agent whose ranks there are gone.
   void leave(std::size_t index) {
     AttemptNode& node = attempt().nodes[index];
-    node.departure = Departure{NodeLeaving{job, attempt_0, node.id, {}, {}}, {}};
+    node.departure = Departure{NodeLeaving{elastic_job, attempt_0, node.id, {}, {}}, {}};
     node.stopped = ProvenClean{};
   }
   void send_file(FakeWire& wire, const std::string& name, const std::string& content) {
     const auto size = static_cast<std::int64_t>(content.size());
-    wire.say(FileData{job,
+    wire.say(FileData{elastic_job,
                       attempt_0,
                       {TreeEntry::Kind::file, "outputs/" + name, 0600, size, {}, {}},
                       0,
@@ -94,7 +95,7 @@ struct Elastic : Agents {
 
 Progress a_beat(std::int64_t rank) {
   Progress beat;
-  beat.job = job;
+  beat.job = elastic_job;
   beat.rank = RankId{rank};
   beat.step = 0;
   return beat;
@@ -139,7 +140,7 @@ TEST_CASE("ranks of the start get the first membership with their start, those o
 
 TEST_CASE("a node that leaves is told so without a signal, one that is stopped with the job's") {
   Elastic agents;
-  StopBegun why{job, attempt_0, StopReason::drained, "", Milliseconds{7000}};
+  StopBegun why{elastic_job, attempt_0, StopReason::drained, "", Milliseconds{7000}};
   const auto leaves = std::get<StopAttempt>(agents.message(1, StopWork{why, true}));
   CHECK(leaves.signal.empty());
   CHECK(leaves.grace == Milliseconds{7000});
@@ -179,9 +180,9 @@ TEST_CASE("what an agent says of its membership file is observed, and of no othe
   Elastic agents;
   const auto wire = agents.agent("n2");
   const auto stranger = agents.agent("n9");
-  stranger->say(MembersSet{job, attempt_0, 2, ""});
+  stranger->say(MembersSet{elastic_job, attempt_0, 2, ""});
   CHECK(agents.observed.empty());
-  wire->say(MembersSet{job, attempt_0, 2, "disk full"});
+  wire->say(MembersSet{elastic_job, attempt_0, 2, "disk full"});
   REQUIRE(agents.seen<MembersTold>().size() == 1);
   CHECK(agents.seen<MembersTold>()[0].node.value == "n2");
   CHECK(agents.seen<MembersTold>()[0].members_epoch == 2);
@@ -191,7 +192,7 @@ TEST_CASE("what an agent says of its membership file is observed, and of no othe
 TEST_CASE("where a node's outputs lie is journaled with its start") {
   Elastic agents;
   const auto wire = agents.agent("n3");
-  wire->say(StartDone{job, attempt_0, "", "/home/u/.muster/jobs/j"});
+  wire->say(StartDone{elastic_job, attempt_0, "", "/home/u/.muster/jobs/j"});
   REQUIRE(agents.seen<NodeStarted>().size() == 1);
   CHECK(agents.seen<NodeStarted>()[0].directory == "/home/u/.muster/jobs/j");
 }
@@ -204,12 +205,12 @@ TEST_CASE("files of a node that leaves are in place before it is known that they
   agents.leave(2);
   agents.send_file(*other, "n3", "half of");
   agents.send_file(*wire, "log", "of the one that left");
-  wire->say(CollectDone{job, attempt_0, "", {}});
+  wire->say(CollectDone{elastic_job, attempt_0, "", {}});
   REQUIRE(agents.seen<OutputsCollected>().size() == 1);
   CHECK(agents.seen<OutputsCollected>()[0].error.empty());
-  CHECK(text_of(agents.home.outputs(job) / "log") == "of the one that left");
-  CHECK_FALSE(std::filesystem::exists(agents.home.outputs(job) / "n3"));
-  const auto settled = load_settled(agents.home.settled(job, attempt_0));
+  CHECK(text_of(agents.home.outputs(elastic_job) / "log") == "of the one that left");
+  CHECK_FALSE(std::filesystem::exists(agents.home.outputs(elastic_job) / "n3"));
+  const auto settled = load_settled(agents.home.settled(elastic_job, attempt_0));
   REQUIRE(settled);
   CHECK(settled->contains("outputs/log"));
 
@@ -222,23 +223,23 @@ TEST_CASE("files of a node that leaves are in place before it is known that they
   AgentInbox later(agents.timers, agents.home, agents.state, agents.pool, agents.logs, of_later,
                    [](const NodeId&, const JobId&, AttemptId) { return false; });
   const TreeEntry log{TreeEntry::Kind::file, "outputs/log", 0600, 4, {}, {}};
-  later.take({"n1"}, FileData{job, attempt_0, log, 0, true}, "last");
-  later.take({"n1"}, CollectDone{job, attempt_0, "", {}}, "");
-  CHECK(text_of(agents.home.outputs(job) / "log") == "of the one that left");
-  CHECK(text_of(agents.home.outputs(job) / "log.node0") == "last");
+  later.take({"n1"}, FileData{elastic_job, attempt_0, log, 0, true}, "last");
+  later.take({"n1"}, CollectDone{elastic_job, attempt_0, "", {}}, "");
+  CHECK(text_of(agents.home.outputs(elastic_job) / "log") == "of the one that left");
+  CHECK(text_of(agents.home.outputs(elastic_job) / "log.node0") == "last");
 }
 
 TEST_CASE("a node that was released forgets the attempt, unless it is part of it again") {
   Elastic agents;
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n2"}, job, attempt_0));
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n2"}, elastic_job, attempt_0));
   agents.attempt().nodes[1].departure.emplace().is_released = true;
-  CHECK(is_over(agents.state, *agents.store, {"n2"}, job, attempt_0));
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, job, attempt_0));
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n9"}, job, attempt_0));
+  CHECK(is_over(agents.state, *agents.store, {"n2"}, elastic_job, attempt_0));
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n1"}, elastic_job, attempt_0));
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n9"}, elastic_job, attempt_0));
   AttemptNode again;
   again.id = {"n2"};
   agents.attempt().nodes.push_back(again);
-  CHECK_FALSE(is_over(agents.state, *agents.store, {"n2"}, job, attempt_0));
+  CHECK_FALSE(is_over(agents.state, *agents.store, {"n2"}, elastic_job, attempt_0));
 }
 
 TEST_CASE("free nodes that a running elastic job could take are connected by its target") {
@@ -258,18 +259,18 @@ TEST_CASE("a node that comes back is given nothing before its earlier part is fo
   agents.attempt().nodes[1].departure.emplace().is_released = true;
   const auto wire = agents.agent("n2");
   Welcome welcome;
-  welcome.held = {{job, attempt_0}};
+  welcome.held = {{elastic_job, attempt_0}};
   agents.inbox.node_up({"n2"}, welcome);
   CHECK(wire->take<StopAttempt>().size() == 1);
   AttemptNode again;
   again.id = {"n2"};
   again.join.emplace();
   agents.attempt().nodes.push_back(again);
-  const NodeWork check{job, attempt_0, {"n2"}, 3, CheckWork{}};
+  const NodeWork check{elastic_job, attempt_0, {"n2"}, 3, CheckWork{}};
   CHECK(agents.inbox.clears_away(check));
   wire->say(output_of("j", 2), "late words");
   CHECK(wire->take<OutputAck>().size() == 1);
-  wire->say(AttemptClean{job, attempt_0, {}, {}});
+  wire->say(AttemptClean{elastic_job, attempt_0, {}, {}});
   CHECK(wire->take<ForgetAttempt>().size() == 1);
   CHECK(agents.turns == 1);
   CHECK_FALSE(agents.inbox.clears_away(check));
@@ -282,9 +283,9 @@ TEST_CASE("a node speaks of its own ranks, not of another's in the same attempt"
   const auto other = agents.agent("n2");
   other->say(output_of("j", 0), "forged");
   CHECK(other->take<OutputAck>().empty());
-  CHECK_FALSE(std::filesystem::exists(agents.home.rank_log(job, attempt_0, {0})));
+  CHECK_FALSE(std::filesystem::exists(agents.home.rank_log(elastic_job, attempt_0, {0})));
   RankEnded ended;
-  ended.job = job;
+  ended.job = elastic_job;
   ended.status.code = 1;
   other->say(ended);
   CHECK(agents.observed.empty());
@@ -310,7 +311,7 @@ TEST_CASE("the end of a rank comes after the newest step of the job, and once") 
     return all;
   };
   RankEnded ended;
-  ended.job = job;
+  ended.job = elastic_job;
   step(0, 5);
   CHECK(steps() == std::vector<std::int64_t>{5});
   step(0, 9);
@@ -333,7 +334,7 @@ TEST_CASE("without a step the end of a rank comes alone") {
   Elastic agents;
   const auto wire = agents.agent("n1");
   RankEnded ended;
-  ended.job = job;
+  ended.job = elastic_job;
   wire->say(ended);
   REQUIRE(agents.observed.size() == 1);
   CHECK(std::holds_alternative<RankExited>(agents.observed[0]));
@@ -342,7 +343,7 @@ TEST_CASE("without a step the end of a rank comes alone") {
 TEST_CASE("a node is told to stop once, and again when it is given another time or reason") {
   Elastic agents;
   const auto wire = agents.connect(address_of("n1", "a"));
-  StopBegun stop{job, attempt_0, StopReason::canceled, "", Milliseconds{30'000}, {}};
+  StopBegun stop{elastic_job, attempt_0, StopReason::canceled, "", Milliseconds{30'000}, {}};
   stop.grace_max = Milliseconds{60'000};
   const auto told = [&] {
     agents.know(Decision{stop});

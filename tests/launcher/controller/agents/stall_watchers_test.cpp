@@ -7,7 +7,7 @@ using namespace muster;
 
 namespace {
 
-const JobId job{"train"};
+const JobId stalling_job{"train"};
 const NodeId h1{"h1"}, h2{"h2"};
 
 // Two nodes with two ranks each, which step once a second.
@@ -28,8 +28,8 @@ struct Cluster : Observer {
     attempt.phase = Running{timers.wall_now()};
     for (const NodeId& node : {h1, h2}) attempt.nodes.emplace_back().id = node;
     for (int i = 0; i < 4; ++i) attempt.ranks.push_back({RankId{i}, i / 2, i % 2, RankWaiting{}});
-    Job& known = state.jobs[job];
-    known.id = job;
+    Job& known = state.jobs[stalling_job];
+    known.id = stalling_job;
     known.spec.muster.hang = settings;
     known.phase = Active{std::move(attempt)};
     stalls.node_up(h1, {});
@@ -43,15 +43,16 @@ struct Cluster : Observer {
       timers.pass(Seconds{1});
       ++step;
       for (int rank = 0; rank < 4; ++rank) {
-        say(rank < 2 ? h1 : h2, Progress{job, {}, RankId{rank}, step, {}, {}});
+        say(rank < 2 ? h1 : h2, Progress{stalling_job, {}, RankId{rank}, step, {}, {}});
       }
     }
   }
   void make_members(std::int64_t epoch, const std::vector<RankId>& ranks) {
-    std::get<Active>(state.jobs[job].phase).attempt.members = {epoch, ranks};
+    std::get<Active>(state.jobs[stalling_job].phase).attempt.members = {epoch, ranks};
   }
   void stop(int rank, const NodeId& from) {
-    say(from, RankActivity{job, {}, {{RankId{rank}, Doing::stopped, 500, "7 (python)"}}, {}});
+    say(from,
+        RankActivity{stalling_job, {}, {{RankId{rank}, Doing::stopped, 500, "7 (python)"}}, {}});
   }
 };
 
@@ -70,7 +71,7 @@ TEST_CASE("a stopped rank is told of, looked at on its node, and told of with wh
   REQUIRE(cluster.asked.size() == 2);
   CHECK(cluster.asked.back().first == h2);
   CHECK(cluster.asked.back().second.ranks.front() == RankId{2});
-  cluster.say(h2, RanksLookedAt{job, {}, {{RankId{2}, {"waits in do_signal_stop"}}}});
+  cluster.say(h2, RanksLookedAt{stalling_job, {}, {{RankId{2}, {"waits in do_signal_stop"}}}});
   cluster.timers.pass(Seconds{1});
   REQUIRE(cluster.told.size() == 2);
   CHECK(cluster.told.back().evidence.size() == 1);
@@ -92,12 +93,13 @@ TEST_CASE("a node speaks of its own ranks only") {
 TEST_CASE("what is said of a job or an attempt that is not, or has no ranks yet, is nobody's") {
   Cluster cluster;
   cluster.run(20);
-  for (const auto& [about, attempt] : {std::pair{JobId{"unknown"}, 0}, std::pair{job, 7}}) {
+  for (const auto& [about, attempt] :
+       {std::pair{JobId{"unknown"}, 0}, std::pair{stalling_job, 7}}) {
     cluster.say(h2, RankActivity{about, {attempt}, {{RankId{2}, Doing::stopped, 500, "7"}}, true});
     cluster.say(h2, Progress{about, {attempt}, RankId{2}, 99, {}, {}});
   }
-  std::get<Active>(cluster.state.jobs[job].phase).attempt.launched = false;
-  cluster.stalls.attempt_over(job);
+  std::get<Active>(cluster.state.jobs[stalling_job].phase).attempt.launched = false;
+  cluster.stalls.attempt_over(stalling_job);
   cluster.stop(2, h2);
   cluster.timers.pass(Seconds{60});
   CHECK(cluster.told.empty());
@@ -105,12 +107,12 @@ TEST_CASE("what is said of a job or an attempt that is not, or has no ranks yet,
 
 TEST_CASE("what ranks do is for the watch alone, of what else they say others hear as well") {
   Cluster cluster;
-  CHECK(cluster.say(h1, RankActivity{job, {}, {}, {}}));
-  CHECK(cluster.say(h1, RanksLookedAt{job, {}, {}}));
-  CHECK_FALSE(cluster.say(h1, Progress{job, {}, RankId{0}, 1, {}, {}}));
-  CHECK_FALSE(cluster.say(h1, RankOutput{job, {}, RankId{0}, 0}));
+  CHECK(cluster.say(h1, RankActivity{stalling_job, {}, {}, {}}));
+  CHECK(cluster.say(h1, RanksLookedAt{stalling_job, {}, {}}));
+  CHECK_FALSE(cluster.say(h1, Progress{stalling_job, {}, RankId{0}, 1, {}, {}}));
+  CHECK_FALSE(cluster.say(h1, RankOutput{stalling_job, {}, RankId{0}, 0}));
   RankEnded ended;
-  ended.job = job;
+  ended.job = stalling_job;
   CHECK_FALSE(cluster.say(h1, ended));
   CHECK_FALSE(cluster.say(h1, Welcome{}));
 }
@@ -124,7 +126,7 @@ TEST_CASE("where output is what is waited for, that of the ranks themselves coun
     cluster.run(20);
     for (int i = 0; i < 120; ++i) {
       cluster.timers.pass(Seconds{1});
-      cluster.say(node, RankOutput{job, {}, RankId{2}, 0});
+      cluster.say(node, RankOutput{stalling_job, {}, RankId{2}, 0});
     }
     return cluster.told.size();
   };
@@ -136,7 +138,7 @@ TEST_CASE("a rank that has ended holds up nobody") {
   Cluster cluster;
   cluster.run(20);
   RankEnded ended;
-  ended.job = job;
+  ended.job = stalling_job;
   ended.rank = RankId{2};
   cluster.say(h2, ended);
   cluster.stop(2, h2);
@@ -151,9 +153,9 @@ TEST_CASE("of ranks that wait to be members nothing is expected, nor that their 
     cluster.timers.pass(Seconds{1});
     ++cluster.step;
     for (const int rank : {0, 1}) {
-      cluster.say(h1, Progress{job, {}, RankId{rank}, cluster.step, {}, {}});
+      cluster.say(h1, Progress{stalling_job, {}, RankId{rank}, cluster.step, {}, {}});
     }
-    cluster.say(h2, Progress{job, {}, RankId{2}, 0, {}, {}});
+    cluster.say(h2, Progress{stalling_job, {}, RankId{2}, 0, {}, {}});
   }
   cluster.stop(2, h2);
   cluster.timers.pass(Seconds{4});
@@ -202,7 +204,7 @@ TEST_CASE("nothing is looked at while nothing runs, and never with muster.hang.t
   Cluster cluster;
   CHECK(!cluster.timers.is_idle());
   cluster.state.jobs.clear();
-  cluster.stalls.attempt_over(job);
+  cluster.stalls.attempt_over(stalling_job);
   cluster.stalls.follow();
   CHECK(cluster.timers.is_idle());
 }
@@ -213,8 +215,8 @@ TEST_CASE("the next attempt is watched anew") {
   cluster.stop(2, h2);
   cluster.timers.pass(Seconds{30});
   CHECK(cluster.told.back().stall == StallKind::hung);
-  cluster.stalls.attempt_over(job);
-  std::get<Active>(cluster.state.jobs[job].phase).attempt.id = AttemptId{1};
+  cluster.stalls.attempt_over(stalling_job);
+  std::get<Active>(cluster.state.jobs[stalling_job].phase).attempt.id = AttemptId{1};
   cluster.told.clear();
   cluster.timers.pass(Seconds{600});
   CHECK(cluster.told.empty());
