@@ -1,7 +1,7 @@
 #include "health/fabric/counter_memory.h"
 #include "health/fabric/judges.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

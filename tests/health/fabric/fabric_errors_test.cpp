@@ -2,8 +2,8 @@
 
 #include "health/fabric/judges.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_finding.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_finding.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

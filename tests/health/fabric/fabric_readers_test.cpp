@@ -5,7 +5,7 @@
 
 #include "health/fabric/leaf_groups.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

@@ -9,7 +9,7 @@
 
 #include "health/fabric/readers.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

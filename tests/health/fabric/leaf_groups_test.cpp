@@ -2,8 +2,8 @@
 
 #include "health/fabric/readers.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
-#include "tests/health/fabric_text.h"
+#include "tests/health/fabric/fabric_samples.h"
+#include "tests/health/fabric/fabric_text.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

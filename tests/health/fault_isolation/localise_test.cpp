@@ -5,7 +5,7 @@
 #include <set>
 
 #include "tests/catch.h"
-#include "tests/health/localise_fabric.h"
+#include "tests/health/fault_isolation/localise_fabric.h"
 
 using namespace muster;
 

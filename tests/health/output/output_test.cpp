@@ -5,7 +5,7 @@
 #include "health/output/slurm.h"
 #include "health/verdict/streaks.h"
 #include "tests/catch.h"
-#include "tests/health/verdict_builders.h"
+#include "tests/health/verdict/verdict_builders.h"
 
 using namespace muster;
 

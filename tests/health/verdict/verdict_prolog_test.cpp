@@ -1,7 +1,7 @@
 #include "health/verdict/prolog.h"
 
 #include "tests/catch.h"
-#include "tests/health/verdict_builders.h"
+#include "tests/health/verdict/verdict_builders.h"
 
 using namespace muster;
 

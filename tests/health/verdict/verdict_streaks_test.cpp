@@ -3,7 +3,7 @@
 #include <random>
 
 #include "tests/catch.h"
-#include "tests/health/verdict_builders.h"
+#include "tests/health/verdict/verdict_builders.h"
 
 using namespace muster;
 

@@ -4,7 +4,7 @@
 #include "cli/health/cluster/fabric.h"
 #include "health/output/monitors.h"
 #include "tests/catch.h"
-#include "tests/health/fabric_samples.h"
+#include "tests/health/fabric/fabric_samples.h"
 
 using namespace muster;
 using namespace muster::fabric_samples;

@@ -11,7 +11,7 @@
 #include "launcher/os/clocks.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
-#include "tests/health/reader_fixture.h"
+#include "tests/health/read/reader_fixture.h"
 
 using namespace muster;
 using namespace std::chrono_literals;

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <set>
 
-#include "tests/health/localise_fabric.h"
+#include "tests/health/fault_isolation/localise_fabric.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "tests/catch.h"
 #include "tests/health/simulated_fleet.h"
-#include "tests/health/verdict_builders.h"
+#include "tests/health/verdict/verdict_builders.h"
 
 using namespace muster;
 

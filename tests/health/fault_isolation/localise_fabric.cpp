@@ -1,4 +1,4 @@
-#include "tests/health/localise_fabric.h"
+#include "tests/health/fault_isolation/localise_fabric.h"
 
 #include <algorithm>
 #include <cmath>
