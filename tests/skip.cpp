@@ -3,15 +3,16 @@
 #include "tests/skip.h"
 
 #include <iostream>
+#include <vector>
 
 #include "tests/catch.h"
 
 namespace {
 
-// Of the test that runs; empty: it was not skipped.
-std::string skipped_because;
+// Of each test that was skipped.
+std::vector<std::string> skipped_because;
 
-// Prints what ctest looks for (SKIP_REGULAR_EXPRESSION) only after a test of which no check failed:
+// Prints what ctest looks for (SKIP_REGULAR_EXPRESSION) at the end, and only when no check failed:
 // a match outweighs the exit code.
 class SkipListener : public
 #ifdef MUSTER_CATCH_V3
@@ -23,11 +24,10 @@ class SkipListener : public
  public:
   using Catch::TestEventListenerBase::TestEventListenerBase;
 #endif
-  void testCaseEnded(const Catch::TestCaseStats& stats) override {
-    if (!skipped_because.empty() && stats.totals.assertions.failed == 0) {
-      std::cout << "test skipped: " << skipped_because << std::endl;
-    }
-    skipped_because.clear();
+  void testRunEnded(const Catch::TestRunStats& stats) override {
+    if (stats.totals.assertions.failed > 0) return;
+    for (const std::string& why : skipped_because)
+      std::cout << "test skipped: " << why << std::endl;
   }
 };
 CATCH_REGISTER_LISTENER(SkipListener)
@@ -35,5 +35,5 @@ CATCH_REGISTER_LISTENER(SkipListener)
 }  // namespace
 
 void skip_test(const std::string& why) {
-  skipped_because = why;
+  skipped_because.push_back(why);
 }

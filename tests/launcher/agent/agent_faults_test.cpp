@@ -84,6 +84,7 @@ TEST_CASE("a rank that saves in its grace is waited for, its workers are left to
   REQUIRE(client.wait([&] { return client.output(0) == "ready\n"; }));
   client.ask<AttemptClean>(a_stop());
   CHECK(client.output(0) == "ready\nsaved\n");
+  REQUIRE(client.wait([&] { return client.ended().contains(0); }));
   CHECK(client.ended()[0].asked_to_stop);
 }
 
