@@ -28,12 +28,19 @@ std::optional<std::uint64_t> parse_heartbeat(std::string_view text) {
 }
 
 std::optional<std::uint64_t> read_heartbeat(const std::string& path) {
+  std::string seen;
+  return read_heartbeat(path, seen);
+}
+
+std::optional<std::uint64_t> read_heartbeat(const std::string& path, std::string& seen) {
   // O_NONBLOCK: a pipe that took its place must not hold the reader up.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   char text[64];
   const ssize_t got = fd ? ::pread(fd.get(), text, sizeof text, 0) : 0;
-  if (got <= 0) return std::nullopt;
-  return parse_heartbeat(std::string_view(text, static_cast<std::size_t>(got)));
+  const std::string_view now(text, got > 0 ? static_cast<std::size_t>(got) : 0);
+  const bool is_unchanged = now == seen;
+  seen = now;
+  return is_unchanged && now.find('\n') == now.npos ? read_whole_number(now) : parse_heartbeat(now);
 }
 
 }  // namespace muster

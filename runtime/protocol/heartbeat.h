@@ -35,4 +35,8 @@ std::optional<std::uint64_t> parse_heartbeat(std::string_view text);
 // Reads the file at `path`; none when there is no readable heartbeat yet.
 std::optional<std::uint64_t> read_heartbeat(const std::string& path);
 
+// Of a program that writes no line end: what it wrote may be half a number, and counts when it is
+// the same as at the look before. `seen` is what the file held then, and becomes what it holds.
+std::optional<std::uint64_t> read_heartbeat(const std::string& path, std::string& seen);
+
 }  // namespace muster

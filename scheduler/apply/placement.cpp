@@ -43,7 +43,14 @@ std::vector<RanThere> ran_there(const Attempt& attempt, Time ended_at) {
   return ran;
 }
 
-PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at) {
+// The step that an attempt has to pass to have brought the job further.
+std::int64_t step_reached_before(const Job& job, const Attempt& attempt) {
+  std::int64_t reached = attempt.resume_from ? attempt.resume_from->step : 0;
+  for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
+  return reached;
+}
+
+PastAttempt past_of(const Job& job, const Attempt& attempt, const AttemptEnded& record, Time at) {
   PastAttempt past;
   past.id = attempt.id;
   past.ended_at = at;
@@ -59,6 +66,9 @@ PastAttempt past_of(const Attempt& attempt, const AttemptEnded& record, Time at)
   past.newer_checkpoint =
       newest && (!attempt.resume_from || newest->step > attempt.resume_from->step);
   past.saved_last_step = is_last_step_saved(attempt, past.newer_checkpoint, newest);
+  past.last_step = attempt.last_step;
+  past.advanced =
+      past.newer_checkpoint || past.last_step.value_or(0) > step_reached_before(job, attempt);
   return past;
 }
 
@@ -188,7 +198,7 @@ void apply_one(State& state, Time at, const AttemptEnded& record) {
   const Attempt* attempt = find_attempt(state, record.job, record.attempt);
   if (!attempt || !(phase_of<Stopping>(*attempt) || phase_of<Collecting>(*attempt))) return;
   Job& job = *find_job(state, record.job);
-  job.past.push_back(past_of(*attempt, record, at));
+  job.past.push_back(past_of(job, *attempt, record, at));
   give_back(state, job, *attempt);
   job.phase = Queued{};
 }

@@ -59,6 +59,27 @@ void add_torch(const OneRank& rank, Environment& env) {
   env["LOCAL_WORLD_SIZE"] = std::to_string(rank.local_size);
 }
 
+// What torchrun sets beside them, which libraries ask for (torch.distributed.run, 2.15). Its
+// restarts are numbered by worker, here by attempt, equal on all ranks. Not its
+// TORCHELASTIC_USE_AGENT_STORE: the ranks' own store is new with each attempt.
+void add_torchrun(const View& view, Environment& env) {
+  env["GROUP_WORLD_SIZE"] = std::to_string(view.present.size());
+  env["ROLE_NAME"] = "default";
+  env["ROLE_WORLD_SIZE"] = std::to_string(view.world);
+  env["TORCHELASTIC_RUN_ID"] = view.job.value;
+  env["TORCHELASTIC_RESTART_COUNT"] = std::to_string(view.attempt.value);
+  env["TORCHELASTIC_MAX_RESTARTS"] = std::to_string(view.spec.muster.restart.attempts);
+  env["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "1";
+}
+
+// The node's processors are shared among its ranks: each would start a thread for every one.
+void add_torchrun(const View& view, const OneRank& rank, Environment& env) {
+  env["GROUP_RANK"] = std::to_string(rank.place.node_index);
+  env["ROLE_RANK"] = std::to_string(rank.place.rank.value);
+  const int cores = node_at(view, rank.place.node_index).cores;
+  env["OMP_NUM_THREADS"] = std::to_string(std::max(1, cores / rank.local_size));
+}
+
 void add_ompi(const OneRank& rank, Environment& env) {
   env["OMPI_COMM_WORLD_RANK"] = std::to_string(rank.place.rank.value);
   env["OMPI_COMM_WORLD_LOCAL_RANK"] = std::to_string(rank.place.local_rank);
@@ -191,6 +212,7 @@ void add_muster(const View& view, Environment& env) {
   env["MUSTER_JOB"] = view.job.value;
   env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
   env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
+  env["PYTHONUNBUFFERED"] = "1";  // what a rank printed last is known although it was killed
 }
 
 }  // namespace
@@ -211,6 +233,7 @@ Environment GangVariables::shared() const {
   Environment env;
   add_azure(*this, env);
   if (exports_family(spec, "torch")) add_torch(*this, env);
+  if (spec.distribution.type == DistributionType::pytorch) add_torchrun(*this, env);
   if (exports_family(spec, "ompi")) env["OMPI_COMM_WORLD_SIZE"] = std::to_string(world);
   if (exports_family(spec, "slurm")) add_slurm(*this, env);
   if (spec.muster.nodes_gpus) env["CUDA_VISIBLE_DEVICES"] = first_numbers(*spec.muster.nodes_gpus);
@@ -229,6 +252,7 @@ Environment GangVariables::own(RankId id) const {
   add_azure(*this, rank, env);
   env["NODE_RANK"] = std::to_string(place.node_index);
   if (exports_family(spec, "torch")) add_torch(rank, env);
+  if (spec.distribution.type == DistributionType::pytorch) add_torchrun(*this, rank, env);
   if (exports_family(spec, "ompi")) add_ompi(rank, env);
   if (exports_family(spec, "slurm")) add_slurm(rank, env);
   if (spec.distribution.type == DistributionType::tensorflow) add_tensorflow(*this, rank, env);

@@ -180,6 +180,8 @@ std::string status_text(const ExitStatus& status) {
 
 std::vector<std::string> evidence_of(const RankExited& exit, const Words& words) {
   std::vector<std::string> evidence;
+  if (!exit.evidence.error.empty())
+    evidence.push_back("its error file says: " + exit.evidence.error);
   if (!exit.evidence.oom.empty()) evidence.push_back(exit.evidence.oom);
   if (!words.own.empty()) evidence.push_back("its last output: " + words.own);
   if (!words.of_peer.empty())

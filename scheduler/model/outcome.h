@@ -38,8 +38,9 @@ struct ExitEvidence {
   std::string oom;                        // what the kernel says of memory; empty: nothing
   std::optional<std::int64_t> last_step;  // of this rank's heartbeat
   bool with_mpirun = false;               // left no record: it went when mpirun or its daemon did
+  std::string error;                      // what its error file says; empty: it wrote none
 
-  MUSTER_FIELDS(oom, last_step, with_mpirun)
+  MUSTER_FIELDS(oom, last_step, with_mpirun, error)
 };
 
 // One failed check of the start gate: which, and a sentence with the measured and the wanted value.

@@ -185,15 +185,23 @@ bool counts_as_cycle(const Job& job, const PastAttempt& past) {
   return is_charged(past.cause) && !bounded_elsewhere;
 }
 
-// Attempts in a row, up to the latest, that sealed nothing newer than what they began with. The
-// first attempt of all is not a restart.
+// Attempts in a row, up to the latest, that brought the job no further: a program that starts over
+// each time never passes the step that it had reached. The first attempt of all is not a restart.
 int cycles_without_progress(const Job& job) {
   int cycles = 0;
   for (std::size_t i = job.past.size(); i-- > 0;) {
-    if (job.past[i].newer_checkpoint) return cycles;
+    if (job.past[i].advanced) return cycles;
     if (i > 0 && counts_as_cycle(job, job.past[i])) ++cycles;
   }
   return cycles;
+}
+
+// What such attempts lacked, as far as it is known.
+std::string lacked_progress(const Job& job) {
+  std::int64_t reached = 0;
+  for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
+  if (reached == 0) return " without a newer checkpoint";
+  return " without a newer checkpoint or a step above " + std::to_string(reached);
 }
 
 int hangs_in_a_row(const Job& job) {
@@ -261,7 +269,7 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
   if (charged && cycles >= std::max(1, job.spec.muster.no_progress_cycles)) {
     return end(job, ExitCode::gave_up,
                what + "; " + count_text(static_cast<std::size_t>(cycles), "restart") +
-                   " without a newer checkpoint (muster.no_progress.cycles)");
+                   lacked_progress(job) + " (muster.no_progress.cycles)");
   }
   if (charged && budget.is_empty()) {
     return end(job, exhausted_code(cause.failure_class),

@@ -64,7 +64,8 @@ bool is_rank_variable(std::string_view name) {
                                                "MUSTER_METRICS",
                                                "MUSTER_LEASE"};
   return name.starts_with("AZ_BATCH_") || name.starts_with("AZ_BATCHAI_") ||
-         name.starts_with("OMPI_COMM_WORLD_") || std::ranges::find(names, name) != std::end(names);
+         name.starts_with("TORCHELASTIC_") || name.starts_with("OMPI_COMM_WORLD_") ||
+         std::ranges::find(names, name) != std::end(names);
 }
 
 bool looks_like_text(const YamlNode& node) {

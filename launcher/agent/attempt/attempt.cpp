@@ -247,8 +247,12 @@ void LocalAttempt::report_end(const RankExit& exit) {
       ended.last_lines = mpirun->last_lines(reported_lines);
     }
   }
+  progress_.rank_ended(exit.rank);
   poll_progress();  // its last steps are news that comes before its end
-  ended.evidence = {ranks_.at(exit.rank).oom, progress_.step_of(exit.rank), exit.with_mpirun};
+  ended.evidence = {ranks_.at(exit.rank).oom, progress_.step_of(exit.rank), exit.with_mpirun, {}};
+  if (exit.status.code != 0) {
+    ended.evidence.error = read_error_file(error_path(layout_, exit.rank));
+  }
   site_.line.send(ended);
 }
 

@@ -91,6 +91,10 @@ std::string metrics_path(const AttemptLayout& layout, RankId rank) {
   return layout.spool + "/vitals/metrics-" + std::to_string(rank.value) + ".jsonl";
 }
 
+std::string error_path(const AttemptLayout& layout, RankId rank) {
+  return layout.spool + "/vitals/error-" + std::to_string(rank.value) + ".json";
+}
+
 std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
@@ -120,6 +124,9 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
   for (const auto& [name, value] : rank.environment) environment[name] = value;
   environment.emplace(env_heartbeat, heartbeat_path(setting.layout, rank.rank));
   environment.emplace(env_metrics, metrics_path(setting.layout, rank.rank));
+  if (environment.contains("TORCHELASTIC_RUN_ID")) {
+    environment.emplace("TORCHELASTIC_ERROR_FILE", error_path(setting.layout, rank.rank));
+  }
   add_membership(setting, rank, environment);
   add_marks(setting, environment);
   return environment;

@@ -49,6 +49,7 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths);
 std::string checkpoint_directory(const StartRanks& start, const AttemptLayout& layout);
 std::string heartbeat_path(const AttemptLayout& layout, RankId rank);
 std::string metrics_path(const AttemptLayout& layout, RankId rank);
+std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELASTIC_ERROR_FILE
 std::string members_path(const AttemptLayout& layout);  // of an elastic attempt: membership.h
 
 }  // namespace muster

@@ -1,7 +1,11 @@
 #include "launcher/agent/watch/progress.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "launcher/os/fd.h"
 #include "runtime/protocol/heartbeat.h"
@@ -13,6 +17,8 @@ namespace {
 
 // A line of metrics has about 200 bytes and there is one per step: 1000 steps between two looks.
 constexpr std::size_t metrics_limit_bytes = 256u << 10;
+constexpr off_t error_limit_bytes = 256 << 10;  // a call stack has some kilobytes
+constexpr std::size_t error_told_bytes = 500;
 
 }  // namespace
 
@@ -33,8 +39,40 @@ std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& o
   return lines;
 }
 
+std::string error_in(std::string_view text) {
+  const auto file = nlohmann::json::parse(text, nullptr, false);
+  const auto member = [](const nlohmann::json& map) {
+    const auto found = map.is_object() ? map.find("message") : map.end();
+    return found == map.end() ? nlohmann::json() : *found;
+  };
+  nlohmann::json message = member(file);
+  if (message.is_object()) message = member(message);
+  if (!message.is_string()) return "";
+  std::istringstream lines(message.get<std::string>());
+  std::string line;
+  while (std::getline(lines, line) && line.find_first_not_of(" \t\r") == line.npos) line.clear();
+  return without_controls(to_utf8(line.substr(0, error_told_bytes)));
+}
+
+std::string read_error_file(const std::string& path) {
+  struct stat status {};
+  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
+  const Fd file(::open(path.c_str(), flags));
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  if (status.st_size > error_limit_bytes) return "";
+  std::string text(static_cast<std::size_t>(status.st_size), '\0');
+  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return error_in(text);
+}
+
 void ProgressWatch::add(RankId rank, std::string heartbeat, std::string metrics) {
-  ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, {}, 0});
+  ranks_.emplace(rank, Watched{std::move(heartbeat), std::move(metrics), {}, {}, {}, 0});
+}
+
+void ProgressWatch::rank_ended(RankId rank) {
+  const auto found = ranks_.find(rank);
+  if (found != ranks_.end()) read_heartbeat(found->second.heartbeat, found->second.text);
 }
 
 std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
@@ -50,10 +88,9 @@ void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& li
   if (!line.has_room()) return;
   for (auto& [rank, watched] : ranks_) {
     Progress news{job, attempt, rank, {}, {}, {}};
-    if (const auto step = read_heartbeat(watched.heartbeat)) {
-      const auto value = static_cast<std::int64_t>(*step);
-      watched.step = value;
-      if (watched.told != value) news.step = watched.told = value;
+    if (const auto step = read_heartbeat(watched.heartbeat, watched.text)) {
+      watched.step = static_cast<std::int64_t>(*step);
+      if (watched.told != watched.step) news.step = watched.told = watched.step;
     }
     news.metrics = read_new_lines(watched.metrics, watched.metrics_offset, metrics_limit_bytes);
     if (news.step || !news.metrics.empty()) line.send(news);

@@ -1,11 +1,13 @@
-// The heartbeat and metrics files of an attempt's ranks on this node, read now and then and told to
-// the controller when there is something new. Owned by the attempt; local files only.
+// Files of an attempt's ranks on this node: heartbeat and metrics, read now and then and told to
+// the controller when there is something new, and what a rank says of its failure. Owned by the
+// attempt; local files only.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/agent/node/peer.h"
@@ -16,6 +18,8 @@ class ProgressWatch {
  public:
   void add(RankId rank, std::string heartbeat, std::string metrics);
   std::optional<std::int64_t> step_of(RankId rank) const;  // the last one that was read
+  // Nobody writes its heartbeat any more: the next look takes it as it is.
+  void rank_ended(RankId rank);
   // To a controller that may not have heard them: the steps as they are now.
   void report_again();
   // Sends Progress for each rank that has news. Without a line nothing is read, so nothing is lost.
@@ -25,6 +29,7 @@ class ProgressWatch {
   struct Watched {
     std::string heartbeat;
     std::string metrics;
+    std::string text;  // the heartbeat as it was found last
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> told;
     std::int64_t metrics_offset = 0;
@@ -37,5 +42,12 @@ class ProgressWatch {
 // read.
 std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& offset,
                                         std::size_t limit_bytes);
+
+// What a program says of its failure, as PyTorch's `@record` writes it to TORCHELASTIC_ERROR_FILE:
+// {"message": {"message": "ValueError: …", …}}, or a text in place of the inner map
+// (torch/distributed/elastic/multiprocessing/errors/error_handler.py). The first line that is not
+// empty, as UTF-8; empty where there is none or the file is no such file.
+std::string error_in(std::string_view text);
+std::string read_error_file(const std::string& path);
 
 }  // namespace muster

@@ -217,6 +217,7 @@ void AgentInbox::rank_ended(const NodeId& node, const RankEnded& ended) {
   exited.last_lines = ended.last_lines;
   exited.when = when_of(node, ended);
   exited.evidence = ended.evidence;
+  limit_text(exited.evidence.error);
   if (counts_as_failure(exited)) exited.rules = rules_of(ended.job).judge(known_exit(exited));
   observer_.observe(exited);
 }

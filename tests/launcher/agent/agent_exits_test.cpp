@@ -48,6 +48,21 @@ std::pair<std::int64_t, std::int64_t> die_unseen(Started& job, pid_t rank, int s
 
 }  // namespace
 
+TEST_CASE("what a failed rank left in its error file is told with its end, of others nothing") {
+  const std::string leave =
+      "echo '{\"message\": {\"message\": \"ValueError: shard 7\"}}' "
+      ">$TORCHELASTIC_ERROR_FILE; ";
+  StartRanks request = a_start(leave + "exit 3");
+  request.environment["TORCHELASTIC_RUN_ID"] = "job";
+  CHECK(Started(request).end().evidence.error == "ValueError: shard 7");
+  request.command = leave + "exit 0";
+  CHECK(Started(request).end().evidence.error == "");
+  request.command = leave + "kill -9 $$";
+  CHECK(Started(request).end().evidence.error == "");
+  request.command = "mkfifo $TORCHELASTIC_ERROR_FILE; exit 3";
+  CHECK(Started(request).end().evidence.error == "");
+}
+
 TEST_CASE("the end of a rank is told as a span of the node's clock") {
   const std::int64_t before_us = raw_time().count();
   Started job(a_start("exit 3"));

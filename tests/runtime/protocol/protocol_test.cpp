@@ -85,6 +85,28 @@ TEST_CASE("a heartbeat says the last step, also after a step that is shorter") {
     CHECK(read_heartbeat(folder / "beat") == step);
   }
   CHECK_FALSE(beats.failed());
+}
+
+TEST_CASE("a heartbeat without a line end counts when two looks agree") {
+  test::Folder folder;
+  const auto write = [&](const std::string& text) { std::ofstream(folder / "beat") << text; };
+  std::string seen;
+  write("12");
+  CHECK_FALSE(read_heartbeat(folder / "beat", seen));
+  write("123");
+  CHECK_FALSE(read_heartbeat(folder / "beat", seen));
+  CHECK(read_heartbeat(folder / "beat", seen) == 123u);
+  CHECK(read_heartbeat(folder / "beat", seen) == 123u);
+  write("124\n");
+  CHECK(read_heartbeat(folder / "beat", seen) == 124u);
+  for (const char* text : {"12x", "", "-1", "1 2"}) {
+    write(text);
+    CHECK_FALSE(read_heartbeat(folder / "beat", seen));
+    CHECK_FALSE(read_heartbeat(folder / "beat", seen));
+  }
+}
+
+TEST_CASE("what is no heartbeat gives no step") {
   CHECK_FALSE(parse_heartbeat("12"));
   CHECK_FALSE(parse_heartbeat("12x\n"));
   CHECK_FALSE(parse_heartbeat("\n"));

@@ -38,6 +38,8 @@ TEST_CASE("a pytorch rank gets the torch family and the node variables of Azure"
       {"AZ_BATCH_NODE_IS_DEDICATED", "true"},
       {"AZ_BATCH_NODE_LIST", "10.0.0.1;10.0.0.2"},
       {"CCP_NODES", "2 10.0.0.1 8 10.0.0.2 16"},
+      {"GROUP_RANK", "1"},
+      {"GROUP_WORLD_SIZE", "2"},
       {"LOCAL_RANK", "2"},
       {"LOCAL_WORLD_SIZE", "4"},
       {"MASTER_ADDR", "10.0.0.1"},
@@ -46,7 +48,16 @@ TEST_CASE("a pytorch rank gets the torch family and the node variables of Azure"
       {"MUSTER_EPOCH", "3"},
       {"MUSTER_JOB", "train"},
       {"NODE_RANK", "1"},
+      {"OMP_NUM_THREADS", "4"},
+      {"PYTHONUNBUFFERED", "1"},
       {"RANK", "6"},
+      {"ROLE_NAME", "default"},
+      {"ROLE_RANK", "6"},
+      {"ROLE_WORLD_SIZE", "8"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
+      {"TORCHELASTIC_RESTART_COUNT", "2"},
+      {"TORCHELASTIC_RUN_ID", "train"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"WORLD_SIZE", "8"},
   };
   CHECK(environment(job, 6) == expected);
@@ -61,6 +72,8 @@ TEST_CASE("an mpi rank gets both families") {
   CHECK(env.at("OMPI_COMM_WORLD_LOCAL_RANK") == "1");
   CHECK(env.at("OMPI_COMM_WORLD_LOCAL_SIZE") == "2");
   CHECK(env.at("WORLD_SIZE") == "4");
+  CHECK(!env.count("TORCHELASTIC_RUN_ID"));
+  CHECK(!env.count("OMP_NUM_THREADS"));
 }
 
 TEST_CASE("a tensorflow process gets its cluster and its task") {
@@ -101,11 +114,19 @@ TEST_CASE("other families can be asked for") {
 TEST_CASE("the job's own variables win, and its master_port is used as it is") {
   JobBuilder job = a_job();
   job.spec().muster.master_port = 6105;
-  job.spec().environment_variables = {{"RANK", "mine"}, {"NCCL_DEBUG", "INFO"}};
+  job.spec().environment_variables = {
+      {"RANK", "mine"}, {"NCCL_DEBUG", "INFO"}, {"OMP_NUM_THREADS", "7"}, {"PYTHONUNBUFFERED", ""}};
   const auto env = environment(job, 1);
+  CHECK(env.at("OMP_NUM_THREADS") == "7");
+  CHECK(env.at("PYTHONUNBUFFERED") == "");
   CHECK(env.at("RANK") == "mine");
   CHECK(env.at("NCCL_DEBUG") == "INFO");
   CHECK(env.at("MASTER_PORT") == "6105");
+}
+
+TEST_CASE("more ranks than a node has processors have one thread each") {
+  JobBuilder job = a_job().ranks_per_node(20);
+  CHECK(environment(job, 0).at("OMP_NUM_THREADS") == "1");
 }
 
 TEST_CASE("a preemptible job says that its nodes are not dedicated") {

@@ -163,6 +163,14 @@ TEST_CASE("the kernel's word on memory stands before all others") {
                                  "signal 9 (SIGKILL), core dumped", "its last step was 412"});
 }
 
+TEST_CASE("what a program wrote into its error file is the first evidence") {
+  RankExited exit = exited({1, 0}, {"Traceback (most recent call last):", "ValueError: short"});
+  exit.evidence.error = "ValueError: shard 7 is short";
+  const Judgement judgement = judged(exit);
+  REQUIRE_FALSE(judgement.evidence.empty());
+  CHECK(judgement.evidence[0] == "its error file says: ValueError: shard 7 is short");
+}
+
 TEST_CASE("a rank without peers is nobody's consequence") {
   CHECK(judge(exited({1, 0}, {"Connection reset by peer"}), false, false).standing ==
         Standing::silent);

@@ -103,14 +103,32 @@ TEST_CASE("restarts without a newer checkpoint stop after muster.no_progress.cyc
   Bench bench(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
   int attempts = 1;
   while (bench.is_live()) {
-    bench.progress(50 + attempts);  // steps, but nothing sealed
+    bench.progress(50 - attempts);  // starts over each time
     bench.fail_and_retry(0, {1, 0});
     ++attempts;
     REQUIRE(attempts < 10);
   }
   CHECK(bench.ended_with() == 93);
   CHECK(bench.count<LaunchBegun>() == 4);
-  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("without a newer checkpoint"));
+  CHECK_THAT(bench.last<JobEnded>()->reason,
+             ContainsSubstring("3 restarts without a newer checkpoint or a step above 49"));
+}
+
+TEST_CASE("a restart that passes the step of all attempts before it is progress") {
+  Bench bench(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+  for (const int step : {50, 50, 49, 51, 51, 20, 52}) {  // two in a row do not pass it, then one
+    bench.progress(step);
+    bench.fail_and_retry(0, {1, 0});
+    REQUIRE(bench.is_live());
+  }
+  for (const int step : {52, 1}) {
+    bench.progress(step);
+    bench.fail_and_retry(0, {1, 0});
+    REQUIRE(bench.is_live());
+  }
+  bench.progress(52);
+  bench.fail_and_retry(0, {1, 0});
+  CHECK(bench.ended_with() == 93);
 }
 
 TEST_CASE("a lost node is charged to reschedule, avoided, and used again when there is no other") {

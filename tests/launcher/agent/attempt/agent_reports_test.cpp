@@ -123,6 +123,22 @@ TEST_CASE("a rank's last step is told before its end") {
   CHECK(host.client->ended()[0].evidence.last_step == 77);
 }
 
+TEST_CASE("a last step without a line end is told, for nobody writes on") {
+  GreetedHost host;
+  const pid_t rank = host.start();
+  std::ofstream(stats_of(host) + "heartbeat-0") << "12";
+  host.pass(milliseconds{500});
+  CHECK(host.client->progress().empty());
+  host.pass(milliseconds{500});
+  REQUIRE(host.client->progress().size() == 1);
+  CHECK(host.client->progress()[0].step == 12);
+  std::ofstream(stats_of(host) + "heartbeat-0") << "77";
+  host.exits(rank, 1);
+  REQUIRE(host.turn_until(*host.client, [&] { return host.client->ended().contains(0); }));
+  CHECK(host.client->progress().back().step == 77);
+  CHECK(host.client->ended()[0].evidence.last_step == 77);
+}
+
 TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
   GreetedHost host;
   host.ask<StartDone>(an_mpi_job());

@@ -77,6 +77,14 @@ TEST_CASE("what the job sets wins over what the agent suggests, never over its m
   CHECK(given.of_rank(1).at("MUSTER_RESUME_FROM") == "/shared/ckpt/s000000010-g1");
 }
 
+TEST_CASE("a rank that is told torchrun's variables is told where to leave its error") {
+  Given given;
+  CHECK_FALSE(given.of_rank(0).contains("TORCHELASTIC_ERROR_FILE"));
+  given.start.environment = {{"TORCHELASTIC_RUN_ID", "job"}};
+  CHECK(given.of_rank(0).at("TORCHELASTIC_ERROR_FILE") ==
+        "/home/run/c/n/attempts/job/2/vitals/error-4.json");
+}
+
 TEST_CASE("ranks of an elastic job find their members and each a port of its own") {
   Given given;
   given.start.elastic = true;
