@@ -31,6 +31,7 @@ command: $python train.py
 code: $work/code
 compute: azureml:local-cluster
 distribution: {type: pytorch, process_count_per_instance: 2}
+environment_variables: {USE_LIBUV: "0"}  # Debian 13's PyTorch is built without it
 muster: {restart: {attempts: 0}, reschedule: {attempts: 0}}
 YAML
 expect 1 "$MUSTER" run "$work/record.yml" --name record
