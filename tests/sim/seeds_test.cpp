@@ -47,17 +47,26 @@ WorldSettings small(std::uint64_t seed) {
   return settings;
 }
 
+// Of many jobs on few nodes some may wait for ever, for nodes that were cordoned for good (I7):
+// that is no sign of a mistake.
+bool is_noticed(const Outcome& outcome) {
+  return std::ranges::any_of(outcome.problems, [](const std::string& problem) {
+    return problem.find(" I7: ") == problem.npos;
+  });
+}
+
 // Seeds until the mistake is noticed; 0: it was not. Many jobs on few nodes: a node that is given
 // out again too early is given out at once.
 int seeds_needed(const Planted& planted) {
   for (int seed = 1; seed <= 100; ++seed) {
     WorldSettings settings;
     settings.seed = static_cast<std::uint64_t>(seed);
-    settings.nodes = 16;
-    settings.jobs = 8;
+    settings.nodes = 12;
+    settings.jobs = 16;
     settings.minutes = 10;
+    settings.faults_per_minute = 9;
     settings.planted = planted;
-    if (!run(settings).problems.empty()) return seed;
+    if (is_noticed(run(settings))) return seed;
   }
   return 0;
 }
