@@ -35,8 +35,7 @@ struct Standing {
     };
     REQUIRE(eventually(grows));
     agent = node.agent_pid();
-    keeper = node.keeper_pid();
-    REQUIRE(keeper > 0);
+    REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
     REQUIRE(eventually([&] { return (standby = child_of(keeper)) > 0; }));
   }
   ~Standing() {

@@ -103,8 +103,8 @@ class SmallDisk {
 };
 
 void kill_keeper_and_await_the_next(const TestNode& node) {
-  const pid_t first = node.keeper_pid();
-  REQUIRE(first > 0);
+  pid_t first = 0;
+  REQUIRE(eventually([&] { return (first = node.keeper_pid()) > 0; }));
   ::kill(first, SIGKILL);
   REQUIRE(eventually([&] {
     const pid_t now = node.keeper_pid();
@@ -183,8 +183,8 @@ TEST_CASE("the last output of a rank outlives its agent and its keeper") {
                   "echo second; echo third; touch " + mark + "-done");
     REQUIRE(client.wait([&] { return client.output(0) == "first\n"; }));
     const pid_t agent = node.agent_pid();
-    const pid_t keeper = node.keeper_pid();
-    REQUIRE(keeper > 0);
+    pid_t keeper = 0;
+    REQUIRE(eventually([&] { return (keeper = node.keeper_pid()) > 0; }));
     ::kill(agent, SIGSTOP);  // it moves nothing any more
     std::ofstream(mark + "-go").close();
     REQUIRE(eventually([&] { return std::filesystem::exists(mark + "-done"); }));
