@@ -43,13 +43,6 @@ std::vector<RanThere> ran_there(const Attempt& attempt, Time ended_at) {
   return ran;
 }
 
-// The step that an attempt has to pass to have brought the job further.
-std::int64_t step_reached_before(const Job& job, const Attempt& attempt) {
-  std::int64_t reached = attempt.resume_from ? attempt.resume_from->step : 0;
-  for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
-  return reached;
-}
-
 PastAttempt past_of(const Job& job, const Attempt& attempt, const AttemptEnded& record, Time at) {
   PastAttempt past;
   past.id = attempt.id;
@@ -63,12 +56,12 @@ PastAttempt past_of(const Job& job, const Attempt& attempt, const AttemptEnded& 
   for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
   past.ran = ran_there(attempt, at);
   const auto& newest = record.newest_checkpoint;
-  past.newer_checkpoint =
-      newest && (!attempt.resume_from || newest->step > attempt.resume_from->step);
-  past.saved_last_step = is_last_step_saved(attempt, past.newer_checkpoint, newest);
+  const std::int64_t base = attempt.resume_from ? attempt.resume_from->step : 0;
+  const bool newer_checkpoint = newest && (!attempt.resume_from || newest->step > base);
+  past.saved_last_step = is_last_step_saved(attempt, newer_checkpoint, newest);
   past.last_step = attempt.last_step;
-  past.advanced =
-      past.newer_checkpoint || past.last_step.value_or(0) > step_reached_before(job, attempt);
+  const std::int64_t reached = std::max(base, step_reached(job));
+  past.advanced = newer_checkpoint || past.last_step.value_or(0) > reached;
   return past;
 }
 

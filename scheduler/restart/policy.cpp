@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "scheduler/model/names.h"
+#include "scheduler/state/lookup.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {
@@ -198,8 +199,7 @@ int cycles_without_progress(const Job& job) {
 
 // What such attempts lacked, as far as it is known.
 std::string lacked_progress(const Job& job) {
-  std::int64_t reached = 0;
-  for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
+  const std::int64_t reached = step_reached(job);
   if (reached == 0) return " without a newer checkpoint";
   return " without a newer checkpoint or a step above " + std::to_string(reached);
 }

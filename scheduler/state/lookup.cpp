@@ -88,6 +88,12 @@ Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt) {
   return find_attempt_in(state, job, attempt);
 }
 
+std::int64_t step_reached(const Job& job) {
+  std::int64_t reached = 0;
+  for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
+  return reached;
+}
+
 const AttemptNode* find_node(const Attempt& attempt, const NodeId& id) {
   return find_among(attempt.nodes, id);
 }

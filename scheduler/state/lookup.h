@@ -22,6 +22,8 @@ Attempt* active_attempt(Job& job);
 // The same, only if it has this number: late news about an older attempt find nothing.
 const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt);
 Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
+// The highest step of the job's past attempts; 0: none is known.
+std::int64_t step_reached(const Job& job);
 // A node that was released from it is not among them.
 const AttemptNode* find_node(const Attempt& attempt, const NodeId& node);
 AttemptNode* find_node(Attempt& attempt, const NodeId& node);

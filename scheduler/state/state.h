@@ -193,7 +193,6 @@ struct PastAttempt {
   std::vector<NodeId> spares;     // the first to replace one of them
   std::vector<RanThere> ran;      // a node that left and came again is there twice
   bool charged = true;            // false: its successor counts in no budget
-  bool newer_checkpoint = false;  // it sealed a checkpoint newer than the one it resumed from
   bool saved_last_step = false;   // no step that is known to have been made is lost
   std::optional<std::int64_t> last_step;
   bool advanced = false;  // a newer checkpoint, or a step that no attempt before it had reached

@@ -54,7 +54,7 @@ FACTS(Attempt, id, placed_at, measured, nodes, spares, ranks, processes, resume_
       stopped_at, stall, faulted, members, launched, phase)
 FACTS(RanThere, node, left, until)
 FACTS(PastAttempt, id, ended_at, cause, newest_checkpoint, reschedule, started_at, nodes, spares,
-      ran, charged, newer_checkpoint, saved_last_step, last_step, advanced)
+      ran, charged, saved_last_step, last_step, advanced)
 FACTS(Queued, reason, not_before)
 FACTS(Active, attempt)
 FACTS(Backoff, retry)
