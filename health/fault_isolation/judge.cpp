@@ -139,7 +139,7 @@ void exclude_leaves(Cases& cases, const Tests& tests) {
   std::vector<LeafPairs> leaves = pairs_of_leaves(cases, tests);
   std::vector<std::size_t> in_trouble;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (is_in_trouble(leaves[i], cases.over_all_rails.noise(), cases.settings.limits)) {
+    if (is_in_trouble(leaves[i], cases.over_all_rails.noise_to_name(), cases.settings.limits)) {
       in_trouble.push_back(i);
     }
   }
@@ -259,7 +259,7 @@ void judge_split(Cases& cases, const Tests& tests) {
       const PairReading reading = reading_of(cases, tests[i], baseline);
       rails.push_back({reading.grade, reading.deviation, reading.gb_per_s});
     }
-    judge_rails(cases, test, std::move(rails), baseline.noise());
+    judge_rails(cases, test, std::move(rails), baseline.noise_to_name());
   }
 }
 
@@ -272,7 +272,7 @@ void judge_paths(Cases& cases, const Tests& tests) {
       path.readings.push_back(reading_of(cases, planned, baseline));
       path.readings.back().partner_is_good = true;
       path.is_settled = true;
-      if (state_of(path.readings, baseline.noise(), cases.settings.limits) ==
+      if (state_of(path.readings, baseline.noise_to_name(), cases.settings.limits) ==
           SuspectState::confirmed) {
         name_path(cases, path);
       }
@@ -299,7 +299,7 @@ void weigh_readings(Cases& cases) {
 
 void settle(Cases& cases, NodeIndex node) {
   NodeCase& found = cases.of_node[node];
-  switch (state_of(found.readings, cases.over_all_rails.noise(), cases.settings.limits)) {
+  switch (state_of(found.readings, cases.over_all_rails.noise_to_name(), cases.settings.limits)) {
     case SuspectState::cleared:
       found.state = Good{};
       return;

@@ -51,6 +51,9 @@ struct SearchLimits {
   // The mean of all measurements of what is named lies this many deviations of a mean below the
   // median: at 2 % of noise and 1,024 nodes two chance results in a row come about once in 25 runs.
   double deviations_to_name = 5.75;
+  // Of fewer results than this the noise is taken to be 2 % at least.
+  std::size_t results_for_noise = 8;
+  double noise_of_few = 0.02;
   // A second rail of one node is named beyond this: beyond 2.5 one of seven good ones is in every
   // 23rd node, here in every 600th.
   double deviations_of_a_second_rail = 3.5;

@@ -78,6 +78,7 @@ Baseline::Baseline(std::vector<std::vector<double>> values_by_lane, std::optiona
       distances.push_back(std::abs(relative(value, medians_.back())));
   }
   noise_ = deviations_per_median_distance * lower_median(distances);
+  is_of_few_ = distances.size() < limits_.results_for_noise;
 }
 
 double Baseline::deviation(std::size_t lane, double value) const {

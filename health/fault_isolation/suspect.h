@@ -5,6 +5,7 @@
 //     └──two bad or two unknown, beyond noise──► confirmed ──its rails are tested──► named
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,13 +28,18 @@ class Baseline {
   PairGrade grade(std::size_t lane, std::optional<double> value) const;
   // From the median, as a fraction of it: -0.1 is 10 % slower.
   double deviation(std::size_t lane, double value) const;
-  // One standard deviation of a healthy result, as a fraction.
+  // One standard deviation of a healthy result, as a fraction: as measured; and as it is assumed
+  // before anything is named, since a few results may be alike by chance.
   double noise() const { return noise_; }
+  double noise_to_name() const {
+    return is_of_few_ ? std::max(noise_, limits_.noise_of_few) : noise_;
+  }
   double median(std::size_t lane) const { return lane < medians_.size() ? medians_[lane] : 0; }
 
  private:
   std::vector<double> medians_;
   double noise_ = 0;
+  bool is_of_few_ = true;
   std::optional<double> floor_;
   SearchLimits limits_;
 };

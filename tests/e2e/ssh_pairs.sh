@@ -16,7 +16,7 @@ rate() { # HOST MBIT
   address=$(sed -n "s/^ *- *{*name: $1,.*host: \([0-9.]*\).*/\1/p" "$lab")
   for network in $(ip netns list | cut -d' ' -f1); do
     [[ "$(ip -n "$network" -o addr show dev eth0 2>/dev/null)" == *" $address/"* ]] || continue
-    tc -n "$network" qdisc replace dev eth0 root tbf rate "$2mbit" burst 64kb latency 50ms \
+    tc -n "$network" qdisc replace dev eth0 root tbf rate "$2mbit" burst 512kb latency 100ms \
       || skip "this kernel has no token bucket"
     return
   done

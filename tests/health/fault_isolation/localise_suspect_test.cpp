@@ -43,6 +43,20 @@ TEST_CASE("two slow results that noise explains confirm nothing") {
   CHECK(state_of({barely, barely}, 0.2, {}) == SuspectState::open);
 }
 
+TEST_CASE("a few results that are alike are no proof that there is no noise") {
+  const SearchLimits limits;
+  const Baseline few({{95.8, 37}}, {}, limits);
+  CHECK(few.noise() == 0);
+  CHECK(few.noise_to_name() == limits.noise_of_few);
+  const PairReading slower = a_reading(PairGrade::bad, -0.07);
+  CHECK(state_of({slower, slower}, few.noise_to_name(), limits) == SuspectState::open);
+  CHECK(state_of({bad, bad}, few.noise_to_name(), limits) == SuspectState::confirmed);
+  const Baseline more({std::vector<double>(limits.results_for_noise, 95.8)}, {}, limits);
+  CHECK(more.noise_to_name() == 0);
+  const Baseline noisy({{95, 105, 100}}, {}, limits);
+  CHECK(noisy.noise_to_name() == noisy.noise());
+}
+
 TEST_CASE("a suspect is cleared by a good pair, or by one with a good partner that did not fail") {
   CHECK(state({}) == SuspectState::open);
   CHECK(state({bad, bad, good}) == SuspectState::cleared);

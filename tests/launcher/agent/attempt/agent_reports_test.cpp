@@ -233,7 +233,7 @@ TEST_CASE("an elastic attempt needs a port for each rank and a membership that c
     CHECK(refusal() == "this node holds 0 ports for 1 ranks of an elastic job");
   }
   SECTION("no membership") {
-    host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
+    host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 16900, 16999});
     start.members = "{";
     CHECK(refusal() == "the first membership of the attempt is malformed");
   }
@@ -242,9 +242,9 @@ TEST_CASE("an elastic attempt needs a port for each rank and a membership that c
 
 TEST_CASE("a membership is replaced by a newer one alone") {
   GreetedHost host;
-  const auto ports = host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
+  const auto ports = host.ask<PortsDone>(ReservePorts{JobId{"job"}, AttemptId{}, 1, 16900, 16999});
   REQUIRE(ports.ports.size() == 1);
-  host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 21900, 21999});
+  host.client->send(ReservePorts{JobId{"job"}, AttemptId{}, 1, 16900, 16999});
   CHECK(host.await<PortsDone>()->ports == ports.ports);  // asked again, they are the same
   StartRanks start = a_start("true", 1);
   start.elastic = true;
@@ -273,7 +273,7 @@ TEST_CASE("a membership is replaced by a newer one alone") {
 TEST_CASE("ports of an attempt are let go when it is over") {
   GreetedHost host;
   const auto reserve = [&](const char* job, int count) {
-    host.client->send(ReservePorts{JobId{job}, AttemptId{}, count, 21880, 21889});
+    host.client->send(ReservePorts{JobId{job}, AttemptId{}, count, 16880, 16889});
     return host.await<PortsDone>();
   };
   REQUIRE(reserve("job", 10)->error == "");

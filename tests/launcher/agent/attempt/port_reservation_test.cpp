@@ -53,8 +53,8 @@ TEST_CASE("a pipe in the place of a port's lock holds nobody up") {
   const std::string shared = directory.path() + "/ports";
   REQUIRE(::mkdir(shared.c_str(), 0700) == 0);
   REQUIRE(::chmod(shared.c_str(), 01777) == 0);
-  REQUIRE(::mkfifo((shared + "/21990").c_str(), 0644) == 0);
-  auto held = reserve_ports(1, 21990, 21999, 0, {directory.path() + "/own", shared});
+  REQUIRE(::mkfifo((shared + "/16990").c_str(), 0644) == 0);
+  auto held = reserve_ports(1, 16990, 16999, 0, {directory.path() + "/own", shared});
   REQUIRE(held);
   CHECK(held->ports.size() == 1);
 }
@@ -76,13 +76,13 @@ TEST_CASE("a port at which somebody listens is not given, by whichever protocol"
 
 TEST_CASE("ports are looked for round the range from the first choice, within what there is") {
   LockFolders locks;
-  const auto held = reserve_ports(3, 21870, 21872, 2, locks);
+  const auto held = reserve_ports(3, 16870, 16872, 2, locks);
   REQUIRE(held);
-  CHECK(held->ports == std::vector<int>{21872, 21870, 21871});
+  CHECK(held->ports == std::vector<int>{16872, 16870, 16871});
   CHECK(held->locks.size() == 3);
-  CHECK(reserve_ports(0, 21870, 21872, 0, locks)->ports.empty());
+  CHECK(reserve_ports(0, 16870, 16872, 0, locks)->ports.empty());
   for (const auto& [count, least, most] :
-       {std::tuple{-1, 21990, 21999}, {1, 0, 10}, {1, 65530, 65536}, {1, 21999, 21990}}) {
+       {std::tuple{-1, 16990, 16999}, {1, 0, 10}, {1, 65530, 65536}, {1, 16999, 16990}}) {
     const auto refused = reserve_ports(count, least, most, 0, locks);
     REQUIRE_FALSE(refused);
     CHECK_THAT(refused.error().message, ContainsSubstring("cannot reserve"));
@@ -91,14 +91,14 @@ TEST_CASE("ports are looked for round the range from the first choice, within wh
 
 TEST_CASE("reserved ports are not given again until they are let go") {
   LockFolders locks;
-  auto first = reserve_ports(2, 21990, 21999, 7, locks);
+  auto first = reserve_ports(2, 16990, 16999, 7, locks);
   REQUIRE(first);
-  auto second = reserve_ports(2, 21990, 21999, 7, locks);
+  auto second = reserve_ports(2, 16990, 16999, 7, locks);
   REQUIRE(second);
   CHECK(first->ports != second->ports);
   const auto ports = first->ports;
   *first = {};
-  auto third = reserve_ports(2, 21990, 21999, 7, locks);
+  auto third = reserve_ports(2, 16990, 16999, 7, locks);
   REQUIRE(third);
   CHECK(third->ports == ports);
 }
@@ -113,48 +113,48 @@ TEST_CASE("a file or folder of another user in the place of the port locks stops
   }
   SECTION("a link") { REQUIRE(::symlink("/nonexistent", locks.shared.c_str()) == 0); }
   give_away(locks.shared);
-  const auto held = reserve_ports(2, 21990, 21999, 0, locks);
+  const auto held = reserve_ports(2, 16990, 16999, 0, locks);
   REQUIRE(held);
   CHECK(held->ports.size() == 2);
   CHECK_THAT(held->remark, ContainsSubstring(locks.shared + " is "));
   CHECK_THAT(held->remark, ContainsSubstring("mode 0"));
   CHECK_THAT(held->remark, ContainsSubstring("held in " + locks.own + " instead"));
-  const auto more = reserve_ports(8, 21990, 21999, 0, locks);  // not those again
+  const auto more = reserve_ports(8, 16990, 16999, 0, locks);  // not those again
   REQUIRE(more);
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
+  CHECK_FALSE(reserve_ports(1, 16990, 16999, 0, locks));
 }
 
 TEST_CASE("another user who locks every port keeps nobody from having one") {
   LockFolders locks;
-  auto hoarded = reserve_ports(10, 21990, 21999, 0, locks);
+  auto hoarded = reserve_ports(10, 16990, 16999, 0, locks);
   REQUIRE(hoarded);
   CHECK(hoarded->remark.empty());
-  CHECK_FALSE(reserve_ports(1, 21990, 21999, 0, locks));
+  CHECK_FALSE(reserve_ports(1, 16990, 16999, 0, locks));
   for (const int port : hoarded->ports) {
     if (!give_away(locks.shared + "/" + std::to_string(port))) {
       skip_test("only root can make files another user's");
       return;
     }
   }
-  const auto held = reserve_ports(1, 21990, 21999, 0, locks);
+  const auto held = reserve_ports(1, 16990, 16999, 0, locks);
   REQUIRE(held);
   CHECK_THAT(held->remark, ContainsSubstring("files of other users lock ports"));
-  CHECK_FALSE(reserve_ports(10, 21990, 21999, 0, locks));  // one is this user's
+  CHECK_FALSE(reserve_ports(10, 16990, 16999, 0, locks));  // one is this user's
 }
 
 TEST_CASE("ports whose files another user has made are given once all the same") {
   LockFolders locks;
-  REQUIRE(reserve_ports(10, 21860, 21869, 0, locks));  // and let go
-  for (int port = 21860; port < 21870; ++port) {
+  REQUIRE(reserve_ports(10, 16860, 16869, 0, locks));  // and let go
+  for (int port = 16860; port < 16870; ++port) {
     if (give_away(locks.shared + "/" + std::to_string(port))) continue;
     skip_test("only root can make files another user's");
     return;
   }
-  auto held = reserve_ports(10, 21860, 21869, 0, locks);
+  auto held = reserve_ports(10, 16860, 16869, 0, locks);
   REQUIRE(held);
   CHECK(held->ports.size() == 10);
   CHECK(held->remark.empty());
-  CHECK_FALSE(reserve_ports(1, 21860, 21869, 0, locks));
+  CHECK_FALSE(reserve_ports(1, 16860, 16869, 0, locks));
   *held = {};
-  CHECK(reserve_ports(10, 21860, 21869, 0, locks));
+  CHECK(reserve_ports(10, 16860, 16869, 0, locks));
 }
