@@ -14,7 +14,9 @@ namespace {
 
 Document checkpoint_document(const std::optional<CheckpointRef>& checkpoint) {
   if (!checkpoint) return nullptr;
-  return Document{{"step", checkpoint->step}, {"path", checkpoint->directory}};
+  Document out{{"step", value_or_null(checkpoint->known_step())}, {"path", checkpoint->directory}};
+  if (checkpoint->is_foreign()) out["kind"] = checkpoint->kind;
+  return out;
 }
 
 Document exit_document(const AttemptCause& cause) {

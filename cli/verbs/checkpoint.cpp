@@ -4,12 +4,14 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "cli/checkpoint/foreign.h"
 #include "cli/checkpoint/report.h"
 #include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
@@ -39,6 +41,20 @@ void verb(CommandLine& line, const std::string& name, const std::string& summary
   line.verb_of<Options>(checkpoint_group, texts, run, declare);
 }
 
+// Those of other programs; where there are some of muster-train's, a resume looks no further.
+int list_foreign(const std::string& root, const CommonOptions& common) {
+  std::error_code failed;
+  const auto path = std::filesystem::absolute(root, failed);
+  const auto found = foreign_checkpoints({failed ? root : path.string()}, {});
+  if (!wants_table(common)) return print_document(foreign_document(found), common);
+  if (found.empty()) {
+    notice(root + " holds no checkpoints", common);
+    return 0;
+  }
+  write_all(Stream::out, foreign_table(found).text(common));
+  return 0;
+}
+
 int list(const std::string& typed, const CommonOptions& common) {
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
   if (!subject) return print_error(subject.error().message, no_such_job, common);
@@ -49,11 +65,8 @@ int list(const std::string& typed, const CommonOptions& common) {
       return checkpoint_directory_name(line.name) != *subject->name;
     });
   }
+  if (known.lines.empty()) return list_foreign(subject->root, common);
   if (!wants_table(common)) return print_document(lines_document(known.lines), common);
-  if (known.lines.empty()) {
-    notice(subject->root + " holds no checkpoints", common);
-    return 0;
-  }
   write_all(Stream::out, lines_table(known.lines).text(common));
   return 0;
 }

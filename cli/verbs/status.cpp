@@ -24,6 +24,7 @@
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
+#include "scheduler/state/resume_point.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 
@@ -120,8 +121,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   text += line("pace", stall(row, job));
   text += silent_nodes(row, home);
   if (job.checkpoint) {
-    text += line("checkpoint", "step " + std::to_string(job.checkpoint->step) + " in " +
-                                   job.checkpoint->directory);
+    text += line("checkpoint", step_text(*job.checkpoint) + " in " + job.checkpoint->directory);
   }
   return text + line("directory", home.job(JobId{row.name}).string());
 }
@@ -139,10 +139,11 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
   for (const AttemptSummary& attempt : job.attempts) {
     const std::string ran =
         attempt.started ? elapsed_text(attempt.ended.value_or(now) - *attempt.started) : "";
-    table.add({std::to_string(attempt.number.value), joined(attempt.nodes, ","), ran,
-               number_cell(attempt.resumed_from_step), number_cell(attempt.last_step),
-               attempt.newest_checkpoint ? std::to_string(attempt.newest_checkpoint->step) : "",
-               verdict(attempt)});
+    table.add(
+        {std::to_string(attempt.number.value), joined(attempt.nodes, ","), ran,
+         number_cell(attempt.resumed_from_step), number_cell(attempt.last_step),
+         attempt.newest_checkpoint ? number_cell(attempt.newest_checkpoint->known_step()) : "",
+         verdict(attempt)});
   }
   return "\n" + table.text(common);
 }

@@ -30,8 +30,7 @@ constexpr std::chrono::seconds removal_pause{5};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
 
-void add_checkpoints(AttemptClean& clean, const std::string& directory) {
-  CheckpointProbe probe = probe_checkpoints(directory);
+void add_checkpoints(AttemptClean& clean, CheckpointProbe probe) {
   clean.newest_checkpoint = std::move(probe.newest);
   clean.newest_certified = std::move(probe.newest_certified);
 }
@@ -320,15 +319,16 @@ void Attempts::report_clean(Held& held) {
   LocalAttempt& attempt = held.attempt;
   attempt.clean_told();
   AttemptClean clean = attempt.clean_message();
-  if (attempt.has_near_checkpoints()) {
-    add_checkpoints(clean, attempt.checkpoint_directory());
+  const SavePlaces places = attempt.save_places();
+  if (auto probe = probe_near_checkpoints(places)) {
+    add_checkpoints(clean, std::move(*probe));
     return site_.line.send(clean);
   }
   // Told when the directory cannot be looked at.
   if (held.checkpoints) clean.newest_checkpoint = held.checkpoints->newest();
   tasks_.run(
-      [clean, directory = attempt.checkpoint_directory()](const ChildTasks::Tell&) mutable {
-        add_checkpoints(clean, directory);
+      [clean, places](const ChildTasks::Tell&) mutable {
+        add_checkpoints(clean, probe_checkpoints(places));
         return encode(FromAgent{clean});
       },
       probe_limit,
@@ -349,8 +349,7 @@ void Attempts::watch_checkpoints(Held& held) {
                           const CheckpointRef& newest) {
       site_.line.send(Progress{key.job, key.attempt, rank, {}, {}, newest});
     };
-    held.checkpoints.emplace(tasks_, attempt.checkpoint_directory(), attempt.has_near_checkpoints(),
-                             tell);
+    held.checkpoints.emplace(tasks_, attempt.save_places(), tell);
   }
   held.checkpoints->poll(CheckpointWatch::Clock::now());
 }
@@ -363,7 +362,7 @@ void Attempts::watch_saving(const AttemptKey& key) {
 // Ranks that were told to stop are given longer while they save.
 void Attempts::watch_saving(Held& held) {
   if (!held.attempt.is_in_grace()) return;
-  if (!held.growth) held.growth.emplace(tasks_, held.attempt.checkpoint_directory());
+  if (!held.growth) held.growth.emplace(tasks_, held.attempt.save_places());
   held.growth->poll(CheckpointGrowth::Clock::now());
   if (const auto until = held.growth->saving_until()) held.attempt.extend_grace(*until);
 }

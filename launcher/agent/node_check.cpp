@@ -15,7 +15,6 @@
 #include "health/checks/host/facts.h"
 #include "health/checks/start_gate.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/agent/watch/checkpoint.h"
 
 namespace muster {
 
@@ -68,7 +67,7 @@ bool is_pci_address(std::string_view name) {
 }  // namespace
 
 CheckDone check_node(const CheckNode& request, const std::string& home,
-                     const std::string& path_list, const std::string& checkpoint_directory) {
+                     const std::string& path_list, const SavePlaces& places) {
   StartGateFacts facts = read_start_gate_facts(home);
   for (const std::string& program : request.programs) {
     if (!find_program(program, path_list)) facts.missing_programs.push_back(program);
@@ -78,7 +77,11 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
   done.attempt = request.attempt;
   done.failures = judge_start_gate(
       facts, {request.expected_host, request.now_ms, request.skip, request.health.only});
-  CheckpointProbe checkpoints = probe_checkpoints(checkpoint_directory, request.asked_step);
+  if (const auto since = request.saves.quarantine_since; since && !places.foreign.empty()) {
+    done.quarantined =
+        quarantine_incomplete(places.foreign, places.settings, *since, request.attempt.value);
+  }
+  CheckpointProbe checkpoints = probe_checkpoints(places, request.asked_step);
   done.newest_checkpoint = std::move(checkpoints.newest);
   done.newest_certified = std::move(checkpoints.newest_certified);
   done.asked_checkpoint = std::move(checkpoints.asked);

@@ -5,13 +5,14 @@
 #include <string>
 
 #include "launcher/agent/keeper/rank_environment.h"
+#include "launcher/agent/watch/checkpoint.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
 
 CheckDone check_node(const CheckNode& request, const std::string& home,
-                     const std::string& path_list, const std::string& checkpoint_directory);
+                     const std::string& path_list, const SavePlaces& places);
 
 // What Welcome says of the machine.
 Welcome describe_node();

@@ -131,12 +131,13 @@ void NodeUse::check_files(Check check, std::vector<CheckFailure> failures) {
   // The controller's clock went on meanwhile.
   if (request.now_ms != 0) request.now_ms += boot_ms() - check.asked_ms;
   const AttemptLayout layout = layout_of(site_.run, key_of(request));
-  const std::string checkpoints =
-      request.checkpoint_path.empty() ? layout.checkpoints : request.checkpoint_path;
   tasks_.run(
-      [request, failures = std::move(failures), checkpoints, home = site_.run.home,
+      [request, failures = std::move(failures),
+       places = save_places(request.checkpoint_path, {layout.checkpoints, layout.outputs},
+                            request.saves),
+       home = site_.run.home,
        path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) {
-        CheckDone done = check_node(request, home, path, checkpoints);
+        CheckDone done = check_node(request, home, path, places);
         done.failures.insert(done.failures.end(), failures.begin(), failures.end());
         return encode(FromAgent{std::move(done)});
       },

@@ -62,8 +62,10 @@ struct CheckDone {
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};
+  std::vector<std::string> quarantined{};  // names that incomplete checkpoints have now
 
-  MUSTER_FIELDS(job, attempt, failures, newest_checkpoint, newest_certified, asked_checkpoint)
+  MUSTER_FIELDS(job, attempt, failures, newest_checkpoint, newest_certified, asked_checkpoint,
+                quarantined)
 };
 
 struct WantBlobs {

@@ -91,6 +91,19 @@ struct JobHealth {
   MUSTER_FIELDS(failure, run, skip, only)
 };
 
+// Where a program may save in a format of its own, beside the checkpoint directory and the job's
+// own outputs on the node, and what is to be known to tell whether it was done.
+struct ForeignSaves {
+  std::string format = "auto";             // checkpoint.format
+  std::string marker{};                    // checkpoint.marker
+  int world = 0;                           // ranks that may have written; 0: not known
+  std::vector<std::string> directories{};  // absolute
+  // Incomplete ones that were begun since then (ms since 1970) are renamed.
+  std::optional<std::int64_t> quarantine_since{};
+
+  MUSTER_FIELDS(format, marker, world, directories, quarantine_since)
+};
+
 // The node is to be judged by another profile than the greeting's: ComputeTarget::health. Answered
 // by FaultsTold.
 struct WatchHealth {
@@ -114,9 +127,10 @@ struct CheckNode {
   std::optional<Milliseconds> failed_ago{};  // the job, here: figures from before are not believed
   JobHealth health{};                        // for all checks until another job's come
   std::optional<std::int64_t> asked_step{};  // whose checkpoint the job shall go back to
+  ForeignSaves saves{};
 
   MUSTER_FIELDS(job, attempt, now_ms, programs, expected_host, checkpoint_path, skip, with_health,
-                measures, failed_ago, health, asked_step)
+                measures, failed_ago, health, asked_step, saves)
 };
 
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
@@ -186,9 +200,11 @@ struct StartRanks {
   bool elastic = false;        // ranks get MUSTER_MEMBERS and MUSTER_MEMBER_PORT
   std::string members{};       // first content of the membership file; empty: not a member yet
   JobHealth health{};
+  ForeignSaves saves{};
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
-                environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health)
+                environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
+                saves)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

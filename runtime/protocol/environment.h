@@ -17,6 +17,7 @@ inline constexpr const char* env_attempt = "MUSTER_ATTEMPT";                // c
 inline constexpr const char* env_epoch = "MUSTER_EPOCH";                    // fencing epoch, from 1
 inline constexpr const char* env_checkpoint_dir = "MUSTER_CHECKPOINT_DIR";  // holds s<step>-g<gen>/
 inline constexpr const char* env_resume_from = "MUSTER_RESUME_FROM";        // empty: fresh start
+inline constexpr const char* env_checkpoint_every_steps = "MUSTER_CHECKPOINT_EVERY_STEPS";
 inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";            // file, see heartbeat.h
 inline constexpr const char* env_metrics = "MUSTER_METRICS";  // file, see run_report.h
 inline constexpr const char* env_lease = "MUSTER_LEASE";      // file, see lease.h

@@ -81,7 +81,7 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   } else if (is_elastic(job.spec)) {
     attempt->processes = dealt_processes(*attempt);
   }
-  add_fork(job.forks, epoch_of(record.attempt), record.resume_from ? record.resume_from->step : 0);
+  add_fork(job.forks, epoch_of(record.attempt), base_step(record.resume_from));
   job.newest_checkpoint = record.resume_from;
   job.resume_step.reset();
   job.certified_because.reset();

@@ -23,10 +23,22 @@ Attempt* gathering(State& state, const JobId& job, AttemptId id) {
   return attempt && phase_of<Gathering>(*attempt) ? attempt : nullptr;
 }
 
-// A program that tells no steps is believed to have saved where it was.
+// A program that starts over each time saves again what it had saved before: another program's
+// checkpoint says by its step that it is further, else the program's own steps do.
+bool is_beyond_all(const Job& job, const Attempt& attempt, const CheckpointRef& newest) {
+  if (!newest.is_foreign()) return true;
+  if (newest.step == CheckpointRef::no_step) return attempt.last_step.value_or(0) == 0;
+  return std::ranges::none_of(job.past, [&](const PastAttempt& past) {
+    return past.newest_checkpoint && past.newest_checkpoint->step >= newest.step;
+  });
+}
+
+// A program that tells no steps is believed to have saved where it was, as is one whose checkpoint
+// does not say its step.
 bool is_last_step_saved(const Attempt& attempt, bool newer_checkpoint,
                         const std::optional<CheckpointRef>& newest) {
-  if (!attempt.last_step) return newer_checkpoint;
+  const bool has_step = newest && newest->step != CheckpointRef::no_step;
+  if (!attempt.last_step || (newest && !has_step)) return newer_checkpoint;
   const auto& last = newest ? newest : attempt.resume_from;
   return last && last->step >= *attempt.last_step;
 }
@@ -56,12 +68,12 @@ PastAttempt past_of(const Job& job, const Attempt& attempt, const AttemptEnded& 
   for (const AttemptNode& spare : attempt.spares) past.spares.push_back(spare.id);
   past.ran = ran_there(attempt, at);
   const auto& newest = record.newest_checkpoint;
-  const std::int64_t base = attempt.resume_from ? attempt.resume_from->step : 0;
-  const bool newer_checkpoint = newest && (!attempt.resume_from || newest->step > base);
+  const bool newer_checkpoint = is_beyond(newest, attempt.resume_from);
   past.saved_last_step = is_last_step_saved(attempt, newer_checkpoint, newest);
   past.last_step = attempt.last_step;
-  const std::int64_t reached = std::max(base, step_reached(job));
-  past.advanced = newer_checkpoint || past.last_step.value_or(0) > reached;
+  const std::int64_t reached = std::max(base_step(attempt.resume_from), step_reached(job));
+  past.advanced = (newer_checkpoint && is_beyond_all(job, attempt, *newest)) ||
+                  past.last_step.value_or(0) > reached;
   return past;
 }
 

@@ -6,6 +6,7 @@
 
 #include "scheduler/model/result.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -208,10 +209,23 @@ std::vector<int> all_nodes(const std::vector<NodeFacts>& nodes) {
   return indices;
 }
 
+// checkpoint.every: "50steps" or a duration.
+void add_checkpoint_every(const std::string& every, Environment& env) {
+  constexpr std::string_view steps = "steps";
+  if (every.ends_with(steps)) {
+    env["MUSTER_CHECKPOINT_EVERY_STEPS"] = every.substr(0, every.size() - steps.size());
+  } else if (const auto time = parse_duration(every)) {
+    const auto seconds = std::chrono::duration_cast<Seconds>(*time);
+    env["MUSTER_CHECKPOINT_EVERY_SECONDS"] =
+        std::to_string(std::max<std::int64_t>(1, seconds.count()));
+  }
+}
+
 void add_muster(const View& view, Environment& env) {
   env["MUSTER_JOB"] = view.job.value;
   env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
   env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
+  add_checkpoint_every(view.spec.muster.checkpoint_every, env);
   env["PYTHONUNBUFFERED"] = "1";  // what a rank printed last is known although it was killed
 }
 

@@ -9,6 +9,7 @@
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/membership.h"
+#include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {
@@ -106,6 +107,9 @@ class Explainer {
   void tell(const NodeChecked& record) {
     for (const CheckFailure& failure : record.failures) {
       say(record.node.value + " failed check " + failure.check + ": " + failure.message);
+    }
+    for (const std::string& path : record.quarantined) {
+      say("an incomplete checkpoint, on which a restart would fail, is called " + path + " now");
     }
   }
   void tell(const StagingSeen&) {}
@@ -225,8 +229,8 @@ class Explainer {
     if (!record.resume_from) {
       return say(attempt_text(record.attempt) + " starts from the beginning: " + record.why);
     }
-    say_gist(attempt_text(record.attempt) + " resumes from step " +
-             std::to_string(record.resume_from->step) + ": " + record.why);
+    say_gist(attempt_text(record.attempt) + " resumes from " + step_text(*record.resume_from) +
+             ": " + record.why);
   }
   void tell(const NodeAdded& record) {
     say(attempt_text(record.attempt) + " takes " + record.node.value + " as well: " + record.why);
@@ -281,7 +285,7 @@ class Explainer {
     if (cause.reason != StopReason::hung) text += after_step();  // that says its step itself
     if (!cause.succeeded) text += "; " + said_by_rules(cause);
     if (record.newest_checkpoint) {
-      text += "; newest checkpoint: step " + std::to_string(record.newest_checkpoint->step);
+      text += "; newest checkpoint: " + step_text(*record.newest_checkpoint);
     }
     if (!cause.left_behind.empty()) text += "; " + cause.left_behind;
     say(text, !cause.succeeded);

@@ -98,7 +98,7 @@ class Summarizer {
     AttemptSummary* attempt = find(record.attempt);
     if (!attempt) return;
     attempt->processes = record.processes;
-    if (record.resume_from) attempt->resumed_from_step = record.resume_from->step;
+    if (record.resume_from) attempt->resumed_from_step = record.resume_from->known_step();
   }
   void take(Time at, const AttemptEnded& record) {
     AttemptSummary* attempt = find(record.attempt);

@@ -7,6 +7,7 @@
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
+#include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {
@@ -14,10 +15,8 @@ namespace muster {
 namespace {
 
 bool made_progress(const Attempt& attempt) {
-  const std::int64_t base = attempt.resume_from ? attempt.resume_from->step : 0;
-  const auto& newest = attempt.newest_checkpoint;
-  const bool newer = newest && (!attempt.resume_from || newest->step > base);
-  return newer || attempt.last_step.value_or(0) > base;
+  return is_beyond(attempt.newest_checkpoint, attempt.resume_from) ||
+         attempt.last_step.value_or(0) > base_step(attempt.resume_from);
 }
 
 const RankExited* exit_of(const Attempt& attempt, const RankId& id) {

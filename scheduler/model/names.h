@@ -18,9 +18,9 @@ namespace muster {
 template <class Enum>
 struct EnumWords;  // specialised below: `static constexpr std::array words{…}`
 
-#define MUSTER_WORDS(Enum, ...)                                             \
-  template <>                                                              \
-  struct EnumWords<Enum> {                                                 \
+#define MUSTER_WORDS(Enum, ...)                                                   \
+  template <>                                                                     \
+  struct EnumWords<Enum> {                                                        \
     static constexpr auto words = std::to_array<std::string_view>({__VA_ARGS__}); \
   }
 
@@ -83,5 +83,10 @@ constexpr std::optional<Enum> from_word(std::string_view text) {
   }
   return std::nullopt;
 }
+
+// checkpoint.format: all, muster-train's, each kind of another program's, none.
+inline const std::vector<std::string> checkpoint_formats{
+    "auto",      "muster",    "dcp",      "torch",      "safetensors", "huggingface", "accelerate",
+    "lightning", "deepspeed", "megatron", "tensorflow", "ray",         "marker",      "none"};
 
 }  // namespace muster

@@ -120,8 +120,10 @@ struct NodeChecked {
   std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};  // of the step that `resume --from` names
+  std::vector<std::string> quarantined{};  // names that incomplete checkpoints have now
 
-  MUSTER_FIELDS(job, attempt, node, failures, newest_checkpoint, newest_certified, asked_checkpoint)
+  MUSTER_FIELDS(job, attempt, node, failures, newest_checkpoint, newest_certified, asked_checkpoint,
+                quarantined)
 };
 
 // The job's files are on their way to the node: at most once a minute, and not when nothing moves.

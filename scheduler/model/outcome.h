@@ -64,12 +64,22 @@ struct NodeEvidence {
   MUSTER_FIELDS(job, at, what)
 };
 
-// A sealed checkpoint as an agent found it on its node.
+// A complete checkpoint as an agent found it on its node: muster-train's, or one that another
+// program wrote in a format of its own.
 struct CheckpointRef {
-  std::int64_t step = 0;
-  std::string directory;  // absolute path on the node
+  static constexpr std::int64_t no_step = -1;  // another program's, whose name does not say it
 
-  MUSTER_FIELDS(step, directory)
+  std::int64_t step = 0;
+  std::string directory;        // absolute path on the node; of another program also a file
+  std::string kind{};           // of another program's, as checkpoint.format calls it
+  std::int64_t changed_ms = 0;  // since 1970, by the file system; of another program's
+
+  bool is_foreign() const { return !kind.empty(); }
+  std::optional<std::int64_t> known_step() const {
+    return step == no_step ? std::nullopt : std::optional(step);
+  }
+
+  MUSTER_FIELDS(step, directory, kind, changed_ms)
 };
 
 // A launch makes checkpoints of older epochs beyond its step obsolete: they are another history.

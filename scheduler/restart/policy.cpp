@@ -1,6 +1,7 @@
 #include "scheduler/restart/policy.h"
 
 #include <algorithm>
+#include <csignal>
 #include <string_view>
 
 #include "scheduler/model/names.h"
@@ -165,10 +166,12 @@ ExitCode exhausted_code(FailureClass failure_class) {
 
 // ---- loops that restarting does not end -------------------------------------------------------
 
+// A program that tells nothing of its progress, and was killed from outside, may have made some.
 bool is_same_early_exit(const PastAttempt& a, const PastAttempt& b) {
   const auto early = [](const AttemptCause& cause) {
     return cause.reason == StopReason::rank_failed && !cause.made_progress &&
-           cause.failure_class == FailureClass::user;
+           cause.failure_class == FailureClass::user && cause.status.signal != SIGKILL &&
+           cause.status.signal != SIGTERM;
   };
   return early(a.cause) && early(b.cause) && a.cause.status.code == b.cause.status.code &&
          a.cause.status.signal == b.cause.status.signal;
@@ -255,6 +258,14 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
   }
   if (verdict.action == Reaction::stop) {
     return end_with_own_code(job, what + " (" + said(cause, verdict.action) + ")");
+  }
+  if (casts_doubt(cause) && job.newest_checkpoint && job.newest_checkpoint->is_foreign()) {
+    return end(job, ExitCode::gave_up,
+               what +
+                   "; it is not known which of the program's checkpoints were saved before "
+                   "that, the newest is " +
+                   job.newest_checkpoint->directory +
+                   ": set muster.resume.from to the one to start from");
   }
   if (hangs_in_a_row(job) >= 3) return end(job, ExitCode::hang, what + ", three times in a row");
   const Budget budget = budget_of(job, is_rescheduled(cause, verdict.action));

@@ -21,8 +21,7 @@ void take_submission(ResumeRequested& request, const Submission& record) {
 void take_launch(ResumeRequested& request, const LaunchBegun& launch) {
   // Whatever was newer is another history.
   request.newest_checkpoint = launch.resume_from;
-  const std::int64_t step = launch.resume_from ? launch.resume_from->step : 0;
-  add_fork(request.forks, epoch_of(launch.attempt), step);
+  add_fork(request.forks, epoch_of(launch.attempt), base_step(launch.resume_from));
   request.certified_because.reset();
 }
 

@@ -23,10 +23,6 @@ std::optional<std::int64_t> number(const std::string& name, std::size_t begin, s
   return value;
 }
 
-bool is_same(const CheckpointRef& a, const CheckpointRef& b) {
-  return a.step == b.step && a.directory == b.directory;
-}
-
 bool counts(const Job& job, const std::optional<CheckpointRef>& checkpoint) {
   return checkpoint && is_on_lineage(job, *checkpoint) && !is_foreign(job, *checkpoint);
 }
@@ -52,10 +48,6 @@ Gate gate_result(const Job& job, const Attempt& attempt) {
   return gate;
 }
 
-std::string step_text(const CheckpointRef& checkpoint) {
-  return "step " + std::to_string(checkpoint.step);
-}
-
 // Of no directory when no node has that step; step 0 is the beginning, which needs none.
 ResumePoint asked_step(const Job& job, const Attempt& attempt) {
   CheckpointRef from{*job.resume_step, ""};
@@ -76,7 +68,9 @@ ResumePoint first_attempt_from_path(const Job& job) {
 
 ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   const Gate gate = gate_result(job, attempt);
-  const std::optional<CheckpointRef>& known = job.newest_checkpoint;
+  std::optional<CheckpointRef> known = job.newest_checkpoint;
+  // It may have been removed or renamed since; what the nodes see now counts.
+  if (known && known->is_foreign()) known.reset();
   if (gate.newest && known && gate.every_node_reported && gate.newest->step < known->step) {
     return {gate.newest,
             step_text(*gate.newest) + " is the newest on the nodes; " + step_text(*known) + " in " +
@@ -86,6 +80,7 @@ ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   std::optional<CheckpointRef> best = gate.newest;
   if (counts(job, known)) keep_newer(best, known);
   if (!best) return {std::nullopt, "no committed checkpoint", false};
+  if (best->is_foreign()) return {best, "newest complete checkpoint (" + best->kind + ")", false};
   return {best, "newest committed checkpoint", false};
 }
 
@@ -152,7 +147,12 @@ std::optional<std::int64_t> step_of(const std::string& directory) {
   return number(name, 1, dash);
 }
 
+bool is_same(const CheckpointRef& a, const CheckpointRef& b) {
+  return a.step == b.step && a.directory == b.directory && a.changed_ms == b.changed_ms;
+}
+
 bool is_on_lineage(const Job& job, const CheckpointRef& checkpoint) {
+  if (checkpoint.is_foreign()) return true;
   const auto generation = generation_of(checkpoint.directory);
   if (!generation) return true;
   return std::ranges::none_of(job.forks, [&](const Fork& fork) {
@@ -171,12 +171,34 @@ bool is_foreign(const Job& job, const CheckpointRef& checkpoint) {
       job.found, [&](const CheckpointRef& found) { return is_same(found, checkpoint); });
 }
 
-void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other) {
-  if (!other) return;
+bool is_newer(const CheckpointRef& a, const CheckpointRef& b) {
+  if (a.is_foreign() != b.is_foreign()) return b.is_foreign();
   const auto key = [](const CheckpointRef& ref) {
+    if (ref.is_foreign()) return std::pair{ref.changed_ms, ref.step};
     return std::pair{ref.step, generation_of(ref.directory).value_or(-1)};
   };
-  if (!best || key(*other) > key(*best)) best = other;
+  return key(a) > key(b);
+}
+
+bool is_beyond(const std::optional<CheckpointRef>& newest,
+               const std::optional<CheckpointRef>& base) {
+  if (!newest || !base || newest->is_foreign() != base->is_foreign()) return newest.has_value();
+  const bool have_steps =
+      newest->step != CheckpointRef::no_step && base->step != CheckpointRef::no_step;
+  return have_steps ? newest->step > base->step : is_newer(*newest, *base);
+}
+
+std::int64_t base_step(const std::optional<CheckpointRef>& resumed_from) {
+  return resumed_from ? std::max<std::int64_t>(0, resumed_from->step) : 0;
+}
+
+std::string step_text(const CheckpointRef& checkpoint) {
+  if (checkpoint.step == CheckpointRef::no_step) return base_name(checkpoint.directory);
+  return "step " + std::to_string(checkpoint.step);
+}
+
+void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other) {
+  if (other && (!best || is_newer(*other, *best))) best = other;
 }
 
 ResumePoint choose_resume_point(const Job& job, const Attempt& attempt) {

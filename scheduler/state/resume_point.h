@@ -31,7 +31,18 @@ void add_fork(std::vector<Fork>& forks, Epoch epoch, std::int64_t step);
 // With `resume.from: none`: what the first gate found is the work of others and never resumed from.
 bool is_foreign(const Job& job, const CheckpointRef& checkpoint);
 
-// Keeps the one with the higher step, then the higher generation.
+// Of muster-train's: the higher step, then the higher generation; of another program's: the later
+// one, and any of muster-train's before those.
+bool is_newer(const CheckpointRef& a, const CheckpointRef& b);
+// Whether an attempt that went on from `base` (nothing: from the beginning) has saved more.
+bool is_beyond(const std::optional<CheckpointRef>& newest,
+               const std::optional<CheckpointRef>& base);
+// The step of what an attempt went on from; 0: from the beginning, or it is not known.
+std::int64_t base_step(const std::optional<CheckpointRef>& resumed_from);
+bool is_same(const CheckpointRef& a, const CheckpointRef& b);
+// "step 400", or the name of what does not say its step.
+std::string step_text(const CheckpointRef& checkpoint);
+// Keeps the newer one.
 void keep_newer(std::optional<CheckpointRef>& best, const std::optional<CheckpointRef>& other);
 
 }  // namespace muster

@@ -59,6 +59,8 @@ bool is_rank_variable(std::string_view name) {
                                                "MUSTER_JOB",
                                                "MUSTER_ATTEMPT",
                                                "MUSTER_CHECKPOINT_DIR",
+                                               "MUSTER_CHECKPOINT_EVERY_STEPS",
+                                               "MUSTER_CHECKPOINT_EVERY_SECONDS",
                                                "MUSTER_RESUME_FROM",
                                                "MUSTER_HEARTBEAT",
                                                "MUSTER_METRICS",

@@ -107,7 +107,14 @@ void read_every(const Value& value, JobSpec& spec) {
     good = steps && *steps > 0;
   }
   if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted_text(text));
-  keep(value, spec, "checkpoint.every", good);
+  spec.muster.checkpoint_every = good && !is_word(value, "auto") ? text : "";
+}
+
+void read_marker(const Value& value, JobSpec& spec) {
+  const auto text = value.text();
+  const bool is_name = text && !text->empty() && text->find('/') == text->npos;
+  if (text && !is_name) value.error("expected a file's name or a pattern of names such as *.done");
+  if (is_name) spec.muster.checkpoint_marker = *text;
 }
 
 void read_processes(const Value& value, JobSpec& spec) {
@@ -249,13 +256,10 @@ std::vector<Setting> checkpoint_settings() {
          }
        }},
       {"checkpoint.format",
-       [](V v, S s) {
-         keep(v, s, "checkpoint.format",
-              v.word({"auto", "muster", "deepspeed", "megatron", "dcp", "marker", "none"})
-                  .has_value());
-       }},
-      {"checkpoint.marker",
-       [](V v, S s) { keep(v, s, "checkpoint.marker", v.text().has_value()); }},
+       [](V v, S s) { store(s.muster.checkpoint_format, v.word(checkpoint_formats)); }},
+      {"checkpoint.marker", read_marker},
+      {"checkpoint.quarantine",
+       [](V v, S s) { store(s.muster.checkpoint_quarantine, v.boolean()); }},
       {"checkpoint.every", read_every},
       {"checkpoint.keep",
        [](V v, S s) { keep(v, s, "checkpoint.keep", v.integer(1, 1000000).has_value()); }},

@@ -92,8 +92,9 @@ launcher/transport/ssh: launcher/os launcher/transport/link scheduler/model
 launcher/transport: launcher/os launcher/transport/link launcher/transport/ssh scheduler/model
 launcher/wire: scheduler/model
 launcher/agent/node: launcher/os launcher/wire runtime/protocol scheduler/model
-launcher/agent/watch: health/read launcher/agent/node launcher/os launcher/wire runtime/checkpoint
-launcher/agent/watch: runtime/protocol scheduler/model
+launcher/agent/foreign_checkpoints: launcher/os
+launcher/agent/watch: health/read launcher/agent/foreign_checkpoints launcher/agent/node launcher/os
+launcher/agent/watch: launcher/wire runtime/checkpoint runtime/protocol scheduler/model
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
@@ -126,6 +127,7 @@ cli/query: scheduler/model
 cli/terminal: cli/query launcher/os scheduler/model templates templates/yaml
 cli/client: cli/terminal launcher/controller launcher/controller/store launcher/os launcher/wire
 cli/client: runtime/protocol scheduler/explain scheduler/model templates/cluster templates/yaml
+cli/checkpoint: launcher/agent/foreign_checkpoints
 cli/checkpoint: cli/client cli/terminal launcher/controller/store runtime/checkpoint runtime/export
 cli/checkpoint: runtime/protocol scheduler/explain scheduler/model
 cli/grammar: cli/query cli/terminal scheduler/model templates/yaml

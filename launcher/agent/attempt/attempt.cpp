@@ -46,13 +46,10 @@ void LocalAttempt::restore() {
   remove_mpi_scratch(layout_);
 }
 
-std::string LocalAttempt::checkpoint_directory() const {
-  return start_ ? muster::checkpoint_directory(*start_, layout_) : layout_.checkpoints;
-}
-
-// On the file system that the agent itself lives on: if that hangs, so does the agent.
-bool LocalAttempt::has_near_checkpoints() const {
-  return checkpoint_directory() == layout_.checkpoints;
+SavePlaces LocalAttempt::save_places() const {
+  if (!start_) return {layout_.checkpoints, {}, {}, true};
+  return muster::save_places(start_->checkpoint_path, {layout_.checkpoints, layout_.outputs},
+                             start_->saves);
 }
 
 bool LocalAttempt::has_live_ranks() const {

@@ -24,6 +24,7 @@
 #include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/watch/activity.h"
+#include "launcher/agent/watch/checkpoint.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
 
@@ -96,8 +97,7 @@ class LocalAttempt {
   void add_session(pid_t session) { sessions_.insert(session); }
   const std::set<pid_t>& sessions() const { return sessions_; }
   bool has_live_ranks() const;
-  std::string checkpoint_directory() const;
-  bool has_near_checkpoints() const;
+  SavePlaces save_places() const;
 
  private:
   struct LocalRank {

@@ -30,7 +30,7 @@ constexpr std::chrono::seconds stuck_limit{30};
 // A probe that ended or was killed gives its GPUs back within seconds.
 constexpr std::chrono::seconds benchmarked_for{15};
 
-constexpr auto processes = static_cast<SourceGroups>(SourceGroup::processes);
+constexpr auto process_sources = static_cast<SourceGroups>(SourceGroup::processes);
 
 // Nobody read them while the node was idle: what ranks meet is compared with how it was before.
 SourceGroups not_asked_by_gate(const HealthProfile& profile) {
@@ -125,7 +125,7 @@ CheckChoice HealthMonitor::choice_in(Phase phase) const {
 
 // Processes are looked at for seconds: nobody waits for what becomes of them.
 bool HealthMonitor::awaits_confirmation(Phase phase) const {
-  constexpr SourceGroups quick = all_source_groups & ~processes;
+  constexpr SourceGroups quick = all_source_groups & ~process_sources;
   const CheckChoice choice = choice_in(phase);
   return std::ranges::any_of(node_->health.wanted(), [&](const SampleWanted& one) {
     return (group_of(one.check) & quick) != 0 && is_run_in(one.check, phase) &&
@@ -227,9 +227,11 @@ void HealthMonitor::go_on_with_epilog() {
 void HealthMonitor::epilog_read(SourceGroups read) {
   auto* epilog = std::get_if<Epilog>(&ranks_.phase);
   if (epilog == nullptr) return;
-  const bool has_others = (read & ~processes) != 0;
+  const bool has_others = (read & ~process_sources) != 0;
   if (has_others && !awaits_confirmation(Phase::epilog)) epilog->is_judged = true;
-  const auto is_stuck = [](const SampleWanted& one) { return group_of(one.check) == processes; };
+  const auto is_stuck = [](const SampleWanted& one) {
+    return group_of(one.check) == process_sources;
+  };
   const bool is_over = epilog->is_judged && has(read, SourceGroup::processes) &&
                        std::ranges::none_of(node_->health.wanted(), is_stuck);
   if (is_over) ranks_.phase = NoRanks{};

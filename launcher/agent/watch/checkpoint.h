@@ -1,4 +1,4 @@
-// The newest sealed checkpoint of a running attempt, looked for in child tasks because the
+// The newest complete checkpoint of a running attempt, looked for in child tasks because the
 // directory may lie on a file system that hangs, unless it is near: on the agent's own. Owned by
 // Agent, one per running attempt.
 #pragma once
@@ -9,34 +9,60 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "launcher/agent/foreign_checkpoints/search.h"
 #include "launcher/agent/node/child_tasks.h"
+#include "launcher/wire/agent_request.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
+
+// Where an attempt saves: muster-train's checkpoints in one directory, those of other programs in
+// that and in more.
+struct SavePlaces {
+  std::string directory;
+  std::vector<std::string> foreign = {};  // none: other programs' are not looked for
+  LookSettings settings = {};
+  bool is_near = false;  // all of it lies on the agent's own file system
+};
+
+// `own`, `outputs`: the job's own directories on the node; `path`: another one for checkpoints.
+struct JobDirectories {
+  std::string own;
+  std::string outputs;
+};
+SavePlaces save_places(const std::string& path, const JobDirectories& job,
+                       const ForeignSaves& saves);
 
 class CheckpointWatch {
  public:
   using Clock = std::chrono::steady_clock;
   using Found = std::function<void(const CheckpointRef&)>;  // a newer one than before
 
-  CheckpointWatch(ChildTasks& tasks, std::string directory, bool is_near, Found found);
+  CheckpointWatch(ChildTasks& tasks, SavePlaces places, Found found);
   void poll(Clock::time_point now);
   const std::optional<CheckpointRef>& newest() const { return facts_->newest; }
 
  private:
   struct Facts {  // outlives the watch while a child looks
     std::string seen_change;
+    std::string seen_foreign;  // it counts when two looks agree: it may still be written
     std::optional<CheckpointRef> newest;
     bool is_looking = false;
+    bool is_looking_for_foreign = false;
+    Clock::time_point foreign_look_began{};
+    Clock::time_point next_foreign_look{};
     Found found;
 
     void take(const std::string& answer);
+    void take_foreign(const std::string& answer);
   };
 
+  void look_for_foreign(Clock::time_point now);
+
   ChildTasks& tasks_;
-  std::string directory_;
-  bool is_near_;
+  SavePlaces places_;
   std::shared_ptr<Facts> facts_;
   std::optional<Clock::time_point> next_look_;  // absent: never asked
 };
@@ -55,13 +81,14 @@ struct WrittenBytes {
   }
 };
 
-WrittenBytes written_below(const std::string& directory);
+// Logs and event files do not count.
+WrittenBytes written_below(const std::vector<std::string>& directories);
 
 class CheckpointGrowth {
  public:
   using Clock = std::chrono::steady_clock;
 
-  CheckpointGrowth(ChildTasks& tasks, std::string directory);
+  CheckpointGrowth(ChildTasks& tasks, const SavePlaces& places);
   void poll(Clock::time_point now);
   // Until when the ranks count as saving; absent: nothing has grown.
   std::optional<Clock::time_point> saving_until() const { return facts_->saving_until; }
@@ -76,12 +103,12 @@ class CheckpointGrowth {
   };
 
   ChildTasks& tasks_;
-  std::string directory_;
+  std::vector<std::string> directories_;
   std::shared_ptr<Facts> facts_;
 };
 
-// The newest sealed checkpoints below a directory, as the journal names them. Reads files, may
-// block on a slow file system: the agent asks from a child process.
+// The newest complete checkpoints, as the journal names them. Reads files, may block on a slow file
+// system: the agent asks from a child process.
 
 struct CheckpointProbe {
   std::optional<CheckpointRef> newest;
@@ -90,7 +117,9 @@ struct CheckpointProbe {
   std::string trouble;  // there may be newer ones that could not be looked at; empty: no trouble
 };
 
-CheckpointProbe probe_checkpoints(const std::string& directory,
+CheckpointProbe probe_checkpoints(const SavePlaces& places,
                                   std::optional<std::int64_t> asked_step = std::nullopt);
+// At once, where that is possible: they are near, and few.
+std::optional<CheckpointProbe> probe_near_checkpoints(const SavePlaces& places);
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 #include "scheduler/failure/evidence.h"
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/resume_point.h"
 
 namespace muster {
 
@@ -263,8 +264,9 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   if (progress.step) note_beat(node, progress);
   Seen& seen = seen_[progress.job];
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
-  const bool sealed = progress.checkpoint && progress.checkpoint->step != seen.checkpoint_step;
-  if (progress.checkpoint) seen.checkpoint_step = progress.checkpoint->step;
+  const bool sealed =
+      progress.checkpoint && (!seen.checkpoint || !is_same(*progress.checkpoint, *seen.checkpoint));
+  if (progress.checkpoint) seen.checkpoint = progress.checkpoint;
   const Milliseconds interval = misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
   const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval;
   if (sealed || (seen.step && due)) {
@@ -303,7 +305,8 @@ void AgentInbox::node_checked(const NodeId& node, const CheckDone& done) {
                    done.failures,
                    done.newest_checkpoint,
                    done.newest_certified,
-                   done.asked_checkpoint};
+                   done.asked_checkpoint,
+                   done.quarantined};
   const Job* job = find_job(state_, done.job);
   const AgentConnection* agent = pool_.find(node);
   const bool is_unmeasured = agent != nullptr && !agent->welcome().measures;

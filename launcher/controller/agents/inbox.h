@@ -46,7 +46,7 @@ class AgentInbox final : public NodeListener {
     std::optional<Time> journaled;
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> journaled_step;
-    std::optional<std::int64_t> checkpoint_step;
+    std::optional<CheckpointRef> checkpoint;
   };
   using HeldBy = std::tuple<NodeId, JobId, AttemptId>;
   struct Arrival {  // of one node's outputs, since it was asked for them

@@ -10,6 +10,7 @@
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
 
 namespace muster {
@@ -58,6 +59,27 @@ std::string shared_outputs_of(const Job& job, const Home& home) {
   if (is_on_this_machine(job)) return home.outputs(job.id).string();
   if (job.target.shared_root.empty()) return {};
   return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
+}
+
+// muster-train's checkpoints are known as such; what it exports is none.
+bool runs_own_trainer(const JobSpec& spec) {
+  return std::ranges::count(interpreters_of(spec.command), "muster-train") > 0;
+}
+
+ForeignSaves saves_of(const Job& job, const Attempt* attempt, const Home& home) {
+  const MusterSettings& settings = job.spec.muster;
+  ForeignSaves saves{settings.checkpoint_format, settings.checkpoint_marker};
+  if (saves.format == "auto" && runs_own_trainer(job.spec)) saves.format = "muster";
+  if (attempt && !is_elastic(job.spec)) saves.world = static_cast<int>(attempt->ranks.size());
+  const std::string shared = shared_outputs_of(job, home);
+  if (!shared.empty()) saves.directories.push_back(shared);
+  for (const auto& [name, output] : job.spec.outputs) {
+    const bool is_there =
+        output.mode == OutputMode::direct ||
+        (output.path_kind == PathKind::local && output.mode == OutputMode::rw_mount);
+    if (is_there && !output.path.empty()) saves.directories.push_back(output.path);
+  }
+  return saves;
 }
 
 // The members of an elastic attempt as their ranks read them (runtime/protocol/membership.h). A
@@ -122,6 +144,10 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
   check.asked_step = job.resume_step;
+  check.saves = saves_of(job, find_attempt(state, work.job, work.attempt), home);
+  if (job.spec.muster.checkpoint_quarantine && !job.past.empty()) {
+    check.saves.quarantine_since = to_ms(job.past.front().started_at);
+  }
   check.skip = checks_skipped(state, job, work.node);
   check.health = job_health_of(job.spec);
   check.with_health = job.spec.muster.health_start != HealthLevel::off;
@@ -184,6 +210,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);
+  start.saves = saves_of(job, &attempt, home_);
   start.health = job_health_of(job.spec);
   start.elastic = attempt.has_members();
   const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).join.has_value();

@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 // The nodes that the attempt has now.
-std::vector<NodeId> active_nodes(const Attempt& attempt) {
+std::vector<NodeId> names_of_active_nodes(const Attempt& attempt) {
   std::vector<NodeId> nodes;
   for (const AttemptNode& node : attempt.nodes) {
     if (is_active(node)) nodes.push_back(node.id);
@@ -48,10 +48,10 @@ struct Fold {
   }
   void operator()(const ProgressSeen& seen) const {
     row.step = seen.step;
-    if (seen.checkpoint) row.checkpoint_step = seen.checkpoint->step;
+    if (seen.checkpoint) row.checkpoint_step = seen.checkpoint->known_step();
   }
   void operator()(const AttemptEnded& ended) const {
-    if (ended.newest_checkpoint) row.checkpoint_step = ended.newest_checkpoint->step;
+    if (ended.newest_checkpoint) row.checkpoint_step = ended.newest_checkpoint->known_step();
   }
   void operator()(const JobPending& waits) const { row.reason = waits.reason; }
   void operator()(const AnswersAwaited& awaited) const { row.reason = awaited.sentence; }
@@ -108,7 +108,7 @@ void JobRows::note(const Record& record, const State& state) {
     const bool awaits = attempt && phase_of<Gathering>(*attempt) && !job->second.awaited.empty();
     if (attempt && !awaits) row.reason.clear();
     const bool may_move_nodes = std::holds_alternative<Decision>(record.what);
-    if (attempt && may_move_nodes) row.nodes = joined(active_nodes(*attempt), ",");
+    if (attempt && may_move_nodes) row.nodes = joined(names_of_active_nodes(*attempt), ",");
   }
   changed_.insert(id);
 }

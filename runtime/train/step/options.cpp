@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "runtime/protocol/environment.h"
 #include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 
@@ -173,6 +174,7 @@ void add_checkpoint_options(CLI::App& app, TrainOptions& options) {
                  "where checkpoints go (MUSTER_CHECKPOINT_DIR wins; neither: no checkpoints)");
   add_number(app, "--checkpoint-every", options.checkpoint_every, whole_number,
              "steps between checkpoints (0: only at the end)");
+  app.get_option("--checkpoint-every")->envname(env_checkpoint_every_steps);
   const std::map<std::string, SaveMode> modes{{"auto", SaveMode::automatic},
                                               {"background", SaveMode::background},
                                               {"blocking", SaveMode::blocking}};

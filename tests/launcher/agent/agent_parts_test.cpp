@@ -485,7 +485,7 @@ TEST_CASE("checkpoints that cannot be looked at fail the check, absent ones do n
   const FakeRoot home;
   append(home.path() + "/ckpt", "not a directory");
   const auto failures_with = [&](const std::string& checkpoints) {
-    return check_node({}, home.path(), "/usr/bin", checkpoints).failures;
+    return check_node({}, home.path(), "/usr/bin", {checkpoints}).failures;
   };
   const auto is_about_checkpoints = [](const CheckFailure& failure) {
     return failure.check == "job.checkpoints" &&

@@ -46,8 +46,9 @@ TEST_CASE("a submitted job reads back from the journal as it was") {
 
 TEST_CASE("what a record says is in the journal under its name, and reads back from it") {
   const CheckpointRef certified{400, "/ckpt/s000000400-g1"};
-  const std::string checkpoint = R"("newest_certified":{"directory":"/ckpt/s000000400-g1",)"
-                                 R"("step":400})";
+  const std::string checkpoint =
+      R"("newest_certified":{"changed_ms":0,"directory":"/ckpt/s000000400-g1","kind":"",)"
+      R"("step":400})";
   LinkUp up;
   up.gpus = 8;
   LaunchBegun launch;
@@ -104,7 +105,7 @@ TEST_CASE("what a journal of before has not is read as what was meant then") {
           {"launch_begun", R"({"job":"a","attempt":1})", {R"("processes":[])"}, {}},
           {"node_checked",
            R"({"job":"a","attempt":1,"node":"h","newest_checkpoint":{"step":9,"directory":"/c"}})",
-           {R"("newest_checkpoint":{"directory":"/c","step":9})"},
+           {R"("newest_checkpoint":{"changed_ms":0,"directory":"/c","kind":"","step":9})"},
            {"newest_certified"}},
           {"node_clean", R"({"job":"a","attempt":1})", {}, {"newest_certified"}},
           {"resume_requested", R"({"job":"a"})", {}, {"certified_because"}},

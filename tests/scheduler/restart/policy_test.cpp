@@ -39,6 +39,48 @@ TEST_CASE("the same exit twice before any progress gives up with 93 and shows th
   CHECK(bench.last<AttemptEnded>()->cause.last_lines.back() == "ValueError: no such batch");
 }
 
+TEST_CASE("a program that tells nothing and is killed twice may have made progress") {
+  Bench bench(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+  for (int kills = 1; kills <= 3; ++kills) {
+    bench.fail_and_retry(0, {0, SIGKILL});
+    REQUIRE(bench.is_live());
+  }
+  bench.fail_and_retry(0, {0, SIGKILL});
+  CHECK(bench.ended_with() == 93);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("3 restarts without"));
+}
+
+TEST_CASE("another program's checkpoint is progress when it is further than all before it") {
+  const auto saved = [](std::int64_t step, std::int64_t changed_ms) {
+    return CheckpointRef{step, "/out/ckpt_" + std::to_string(step) + ".pt", "torch", changed_ms};
+  };
+  Bench over(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+  int kills = 0;
+  for (; over.is_live(); ++kills) {  // it starts over, and saves again what it had saved
+    over.progress(0, saved(30, 1000 + kills));
+    over.fail_and_retry(0, {0, SIGKILL});
+    REQUIRE(kills < 10);
+  }
+  CHECK(kills == 4);
+  CHECK(over.ended_with() == 93);
+  for (const bool has_steps : {true, false}) {
+    Bench on(a_job().on_nodes(1).restarts(100).no_progress_cycles(3));
+    for (int i = 1; i <= 10; ++i) {
+      on.progress(0, saved(has_steps ? 30 * i : CheckpointRef::no_step, 1000 + i));
+      on.fail_and_retry(0, {0, SIGKILL});
+      REQUIRE(on.is_live());
+    }
+  }
+}
+
+TEST_CASE("after wrong results of hardware another program's checkpoints are not guessed about") {
+  Bench bench(a_job().on_nodes(2));
+  bench.progress(30, CheckpointRef{30, "/out/ckpt_30.pt", "torch", 1000});
+  bench.fail_and_retry(0, {3, 0}, "muster-train: rank 0 on h01: hardware in doubt: odd weights");
+  CHECK(bench.ended_with() == 93);
+  CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("the newest is /out/ckpt_30.pt"));
+}
+
 TEST_CASE("different early exits are not the same failure") {
   Bench bench(a_job().on_nodes(1));
   bench.fail_and_retry(0, {1, 0});

@@ -43,6 +43,31 @@ TEST_CASE("a first attempt without checkpoints starts from the beginning") {
   CHECK(!bench.the<LaunchBegun>().resume_from);
 }
 
+TEST_CASE("another program's newest checkpoint is the latest, and muster-train's come before it") {
+  const CheckpointRef older{90, "/out/ckpt_90.pt", "torch", 1000};
+  const CheckpointRef later{CheckpointRef::no_step, "/out/last.ckpt", "lightning", 2000};
+  Bench bench;
+  bench.on_disk[NodeId{"h01"}] = later;
+  bench.on_disk[NodeId{"h02"}] = older;
+  bench.start(a_job().on_nodes(2));
+  CHECK(bench.the<LaunchBegun>().resume_from->directory == "/out/last.ckpt");
+  CHECK(bench.the<LaunchBegun>().why == "newest complete checkpoint (lightning)");
+  CHECK(is_newer(sealed(1), later));
+  CHECK_FALSE(is_newer(later, sealed(1)));
+  CHECK(is_newer(later, older));
+  CHECK(step_text(later) == "last.ckpt");
+  CHECK(step_text(older) == "step 90");
+  CHECK(base_step(later) == 0);
+}
+
+TEST_CASE("another program's checkpoint that no node has any more is not named") {
+  Bench bench(a_job().on_nodes(1));
+  bench.progress(0, CheckpointRef{90, "/out/ckpt_90.pt", "torch", 1000});
+  bench.on_disk.clear();
+  bench.fail_and_retry(0, {0, SIGKILL});
+  CHECK_FALSE(bench.last<LaunchBegun>()->resume_from);
+}
+
 TEST_CASE("a first attempt goes on from the newest checkpoint that a node found") {
   Bench bench;
   bench.on_disk[NodeId{"h01"}] = sealed(40);

@@ -135,6 +135,7 @@ void RecordAudit::check_passed(const JobId& job, const AttemptNode& node) {
 
 void RecordAudit::check_resume_point(const State& before, History& history,
                                      const LaunchBegun& record) {
+  if (record.resume_from && record.resume_from->is_foreign()) return;  // the program decides
   const std::int64_t step = record.resume_from ? record.resume_from->step : 0;
   const Job* job = find_job(before, record.job);
   const bool asked = job && (job->resume_step || job->spec.muster.resume_from == ResumeFrom::path);

@@ -42,6 +42,7 @@ const std::map<std::string, std::string>& legal_values() {
       {"checkpoint.format", "deepspeed"},
       {"checkpoint.marker", "*.done"},
       {"checkpoint.every", "50steps"},
+      {"checkpoint.quarantine", "false"},
       {"checkpoint.keep", "2"},
       {"resume.from", "/ckpt/step-1"},
       {"resume.argument", "--resume {checkpoint}"},
@@ -88,6 +89,10 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.include_nodes == std::vector<std::string>{"n01", "n02", "n03"});
   CHECK(muster.exclude_nodes == std::vector<std::string>{"m1", "m2"});
   CHECK(muster.health_start == HealthLevel::full);
+  CHECK(muster.checkpoint_format == "deepspeed");
+  CHECK(muster.checkpoint_marker == "*.done");
+  CHECK(muster.checkpoint_every == "50steps");
+  CHECK_FALSE(muster.checkpoint_quarantine);
   CHECK(muster.health_skip == std::vector<std::string>{"gpu.clocks"});
   CHECK(muster.health_only == std::vector<std::string>{"gpu.count", "host.programs"});
   CHECK(muster.checkpoint_path == "/ckpt");
@@ -130,9 +135,6 @@ const std::set<std::string> kept_as_text = {"elastic.micro_batches",
                                             "health.failure",
                                             "health.run",
                                             "checkpoint.local",
-                                            "checkpoint.format",
-                                            "checkpoint.marker",
-                                            "checkpoint.every",
                                             "checkpoint.keep"};
 
 TEST_CASE("every setting is accepted among the properties and reaches the JobSpec") {
@@ -232,10 +234,10 @@ TEST_CASE("a master port is above the system's, and not the one that Azure's var
 }
 
 TEST_CASE("settings that are not acted on are warned about, never ignored in silence") {
-  const JobFile job = read_job(settings_head + "muster: {checkpoint: {every: 1h}}\n");
+  const JobFile job = read_job(settings_head + "muster: {checkpoint: {keep: 2}}\n");
   CHECK(printed(job.findings) == "");
   CHECK_THAT(printed(cannot_run_yet(job)),
-             ContainsSubstring("warning: muster.checkpoint.every is not implemented"));
+             ContainsSubstring("warning: muster.checkpoint.keep is not implemented"));
 }
 
 TEST_CASE("whether a job's node is watched is kept in one spelling, and acted on") {

@@ -151,25 +151,25 @@ TEST_CASE("a control group that an agent noted is known while it is there, with 
 
 TEST_CASE("bytes that are written below a directory show, in new files and old, not in links") {
   const FakeRoot folder;
-  CHECK(written_below(folder.path() + "/absent").bytes == 0);
+  CHECK(written_below({folder.path() + "/absent"}).bytes == 0);
   folder.write("/a/one", "12345");
-  const WrittenBytes before = written_below(folder.path());
+  const WrittenBytes before = written_below({folder.path()});
   CHECK(before.bytes == 5);
   CHECK(before.newest_ns > 0);
-  CHECK_FALSE(written_below(folder.path()).is_beyond(before));
+  CHECK_FALSE(written_below({folder.path()}).is_beyond(before));
   folder.write("/b/c/two", "123");
-  const WrittenBytes after = written_below(folder.path());
+  const WrittenBytes after = written_below({folder.path()});
   CHECK(after.bytes == 8);
   CHECK(after.is_beyond(before));
   CHECK_FALSE(before.is_beyond(after));
   fs::create_symlink(folder.path() + "/a/one", folder.path() + "/link");
-  CHECK(written_below(folder.path()).bytes == 8);
+  CHECK(written_below({folder.path()}).bytes == 8);
   // In place, while another goes.
   const std::int64_t later_s = after.newest_ns / 1'000'000'000 + 1000;
   const timespec later[2] = {{later_s, 0}, {later_s, 7}};
   REQUIRE(::utimensat(AT_FDCWD, folder.below("/a/one").c_str(), later, 0) == 0);
   fs::remove(folder.below("/b/c/two"));
-  const WrittenBytes changed = written_below(folder.path());
+  const WrittenBytes changed = written_below({folder.path()});
   CHECK(changed.bytes == 5);
   CHECK(changed.newest_ns == later_s * 1'000'000'000 + 7);
   CHECK(changed.is_beyond(after));

@@ -27,7 +27,7 @@ TEST_CASE("the newest certified checkpoint is told beside the newest") {
   commit(folder, 10, true);
   const ACheckpoint good = commit(folder, 20, true);
   const ACheckpoint newest = commit(folder, 30, false);
-  const CheckpointProbe probe = probe_checkpoints(folder.path());
+  const CheckpointProbe probe = probe_checkpoints({folder.path()});
   REQUIRE(probe.newest);
   CHECK(probe.newest->directory == newest.path());
   REQUIRE(probe.newest_certified);
@@ -35,7 +35,7 @@ TEST_CASE("the newest certified checkpoint is told beside the newest") {
   CHECK(probe.newest_certified->directory == good.path());
   CheckNode request;
   request.asked_step = 20;
-  const CheckDone done = check_node(request, folder.path(), "/usr/bin", folder.path());
+  const CheckDone done = check_node(request, folder.path(), "/usr/bin", {folder.path()});
   CHECK(done.newest_checkpoint->step == 30);
   CHECK(done.newest_certified->step == 20);
   REQUIRE(done.asked_checkpoint);
@@ -48,9 +48,9 @@ TEST_CASE("a step that is asked for is told as it was last saved, and only where
   older.commit();
   ACheckpoint later{.root = folder.path(), .step = 10, .generation = 2};
   later.commit();
-  CHECK_FALSE(probe_checkpoints(folder.path()).asked);
-  CHECK_FALSE(probe_checkpoints(folder.path(), 15).asked);
-  const auto asked = probe_checkpoints(folder.path(), 10).asked;
+  CHECK_FALSE(probe_checkpoints({folder.path()}).asked);
+  CHECK_FALSE(probe_checkpoints({folder.path()}, 15).asked);
+  const auto asked = probe_checkpoints({folder.path()}, 10).asked;
   REQUIRE(asked);
   CHECK(asked->directory == later.path());
 }
@@ -60,16 +60,16 @@ TEST_CASE("a quarantined checkpoint is told neither as newest nor as certified")
   commit(folder, 10, true);
   const ACheckpoint bad = commit(folder, 20, true);
   REQUIRE(quarantine_checkpoint(folder.path(), {bad.name(), "manual", 1}, "odd").ok());
-  const CheckpointProbe probe = probe_checkpoints(folder.path());
+  const CheckpointProbe probe = probe_checkpoints({folder.path()});
   CHECK(probe.newest->step == 10);
   CHECK(probe.newest_certified->step == 10);
 }
 
 TEST_CASE("without certificates there is no certified checkpoint") {
   Folder folder;
-  CHECK_FALSE(probe_checkpoints(folder.path()).newest_certified);
+  CHECK_FALSE(probe_checkpoints({folder.path()}).newest_certified);
   commit(folder, 10, false);
-  const CheckpointProbe probe = probe_checkpoints(folder.path());
+  const CheckpointProbe probe = probe_checkpoints({folder.path()});
   CHECK(probe.newest);
   CHECK_FALSE(probe.newest_certified);
 }

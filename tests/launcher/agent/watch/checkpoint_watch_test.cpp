@@ -17,7 +17,7 @@ namespace {
 
 struct WatchedFolder {
   explicit WatchedFolder(const std::string& directory, bool is_near)
-      : watch(tasks, directory, is_near,
+      : watch(tasks, {directory, {}, {}, is_near},
               [this](const CheckpointRef& newest) { told.push_back(newest.step); }) {
     watch.poll(now);
   }
@@ -64,6 +64,42 @@ TEST_CASE("each newer checkpoint is told once, within a second, wherever its dir
   watched.after(seconds{1});
   CHECK(watched.told == std::vector<std::int64_t>{10, 20});
   CHECK(watched.watch.newest()->step == 20);
+}
+
+TEST_CASE("another program's checkpoint is news when two looks agree, and none beside muster's") {
+  Folder folder;
+  boost::asio::io_context io;
+  ChildTasks tasks{io};
+  std::vector<CheckpointRef> told;
+  SavePlaces places = save_places("", {folder / "ckpt", folder / "outputs"}, {});
+  CheckpointWatch watch(tasks, places, [&](const CheckpointRef& ref) { told.push_back(ref); });
+  auto later = CheckpointWatch::Clock::now();
+  const auto look = [&] {  // after the pause that follows a look
+    watch.poll(later += std::chrono::hours{1});
+    io.restart();
+    io.run_for(seconds{5});
+  };
+  watch.poll(CheckpointWatch::Clock::now());
+  put(folder / "outputs/model_40.pt", std::string("PK\3\4PK\5\6") + std::string(18, '\0'));
+  look();
+  CHECK(told.empty());  // it may still be written
+  look();
+  REQUIRE(told.size() == 1);
+  CHECK(told.front().kind == "torch");
+  CHECK(told.front().step == 40);
+  CHECK(told.front().directory == folder / "outputs/model_40.pt");
+  look();
+  CHECK(told.size() == 1);
+  seal(folder / "ckpt", 10);
+  look();
+  look();
+  REQUIRE(told.size() == 2);
+  CHECK_FALSE(told.back().is_foreign());
+  ForeignSaves none;
+  none.format = "none";
+  CHECK(save_places("/p", {"/own", "/out"}, none).foreign.empty());
+  CHECK(save_places("/p", {"/own", "/out"}, {}).foreign == std::vector<std::string>{"/p", "/out"});
+  CHECK_FALSE(save_places("/p", {"/own", "/out"}, {}).is_near);
 }
 
 TEST_CASE("a checkpoint that is gone, or seen again, is no news") {

@@ -1,0 +1,23 @@
+// Checkpoints in a format that is not muster-train's, for people and machines.
+//
+// The document is an array, the latest first; absent things are null:
+//   name path kind    texts; kind as checkpoint.format calls it
+//   step              number
+//   state             COMPLETE, INCOMPLETE, or UNKNOWN: what is there does not tell
+//   usable newest     whether MUSTER_RESUME_FROM may name it, whether the next one would
+//   reason            one sentence: why it is not usable
+//   bytes created_at  of its files, the latest of them
+#pragma once
+
+#include <vector>
+
+#include "cli/terminal/document.h"
+#include "cli/terminal/table.h"
+#include "launcher/agent/foreign_checkpoints/search.h"
+
+namespace muster {
+
+Document foreign_document(const std::vector<ForeignCheckpoint>& found);
+Table foreign_table(const std::vector<ForeignCheckpoint>& found);
+
+}  // namespace muster

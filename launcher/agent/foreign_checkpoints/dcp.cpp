@@ -1,0 +1,110 @@
+// torch.distributed.checkpoint: one `__R_N.distcp` or more of each rank, written and synced first;
+// then `.metadata.tmp`, which is renamed to `.metadata` (filesystem.py, torch 2.15). A retention
+// that removes a checkpoint takes its data first: every file that `.metadata` names must be there.
+// Of HuggingFaceStorageWriter: an index and its parts, or a shard of each rank.
+#include <algorithm>
+#include <set>
+
+#include "launcher/agent/foreign_checkpoints/kinds.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view metadata = ".metadata";
+constexpr std::string_view metadata_unfinished = ".metadata.tmp";
+constexpr std::string_view data_ending = ".distcp";
+constexpr std::int64_t metadata_limit = 64 << 20;
+constexpr std::string_view shard_prefix = "shard-";
+
+bool is_data(const FolderEntry& entry) {
+  return !entry.is_folder && entry.name.ends_with(data_ending);
+}
+
+// "__0_0.distcp" as it stands in a pickle.
+std::set<std::string> data_files_named(std::string_view pickle) {
+  std::set<std::string> names;
+  for (std::size_t end = pickle.find(data_ending); end != pickle.npos;
+       end = pickle.find(data_ending, end + 1)) {
+    const std::size_t before = pickle.substr(0, end).find_last_not_of("0123456789_");
+    const std::size_t begin = before == pickle.npos ? 0 : before + 1;
+    names.emplace(pickle.substr(begin, end - begin + data_ending.size()));
+  }
+  return names;
+}
+
+// The shard's rank, from 1.
+std::set<std::int64_t> shard_ranks(const ListedFolder& folder) {
+  std::set<std::int64_t> ranks;
+  for (const FolderEntry& entry : folder.entries) {
+    if (!entry.name.starts_with(shard_prefix) || !is_safetensors(entry.name)) continue;
+    const std::string_view rest = std::string_view(entry.name).substr(shard_prefix.size());
+    if (const auto rank = last_number(rest.substr(0, rest.find('-')))) ranks.insert(*rank);
+  }
+  return ranks;
+}
+
+Judged judge_shards(const ListedFolder& folder, int world) {
+  const std::size_t ranks = shard_ranks(folder).size();
+  if (world == 0) return unknown("how many ranks wrote shards is not known");
+  if (ranks < static_cast<std::size_t>(world)) {
+    return incomplete("shards of " + std::to_string(ranks) + " of " + std::to_string(world) +
+                      " ranks are there");
+  }
+  Judged judged;
+  for (const FolderEntry& entry : folder.entries) {
+    if (is_safetensors(entry.name)) {
+      judged = worse(judged, judge_safetensors(folder.path_of(entry.name)));
+    }
+  }
+  return judged;
+}
+
+}  // namespace
+
+bool is_dcp(const ListedFolder& folder) {
+  return folder.find(metadata) || folder.find(metadata_unfinished) ||
+         std::ranges::any_of(folder.entries, is_data) || !shard_ranks(folder).empty();
+}
+
+Judged judge_dcp(const ListedFolder& folder, int world) {
+  if (!shard_ranks(folder).empty()) return judge_shards(folder, world);
+  const FolderEntry* last = folder.find(metadata);
+  if (!last || folder.find(metadata_unfinished)) {
+    return incomplete(std::string(metadata) + ", which is written last, is missing");
+  }
+  for (const FolderEntry& entry : folder.entries) {
+    if (is_data(entry) && entry.changed_ns > last->changed_ns) {
+      return unknown(entry.name + " is newer than " + std::string(metadata));
+    }
+  }
+  const auto pickle = read_small(folder.path_of(metadata), metadata_limit);
+  if (!pickle) return unknown(std::string(metadata) + " cannot be read");
+  constexpr char pickle_end = '.';
+  const auto names = data_files_named(*pickle);
+  if (!pickle->ends_with(pickle_end)) {
+    return incomplete(std::string(metadata) + " was not written to its end");
+  }
+  if (names.empty()) return incomplete(std::string(metadata) + " names no data");
+  for (const std::string& name : names) {
+    const FolderEntry* data = folder.find(name);
+    if (!data || data->bytes == 0) {
+      return incomplete(name + (data ? " is empty" : " is missing"));
+    }
+  }
+  // Lightning's, which writes this one after all others.
+  if (folder.name().ends_with(".ckpt") && !folder.find("meta.pt")) {
+    return incomplete("meta.pt is missing");
+  }
+  return judge_weights(folder).judged;
+}
+
+bool find_dcp(const ListedFolder& folder, const Look&, const LookSettings& settings,
+              std::vector<SaveCandidate>& found) {
+  if (!is_dcp(folder)) return false;
+  found.push_back(candidate_of("dcp", folder));
+  found.back().judge = [folder, world = settings.world] { return judge_dcp(folder, world); };
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,102 @@
+// DeepSpeed: `global_stepN` with mp_rank_MM_model_states.pt and, under ZeRO, one optimizer file of
+// each data-parallel rank; beside them `latest`, which names one. `latest` is written without a
+// barrier, so that it says nothing of whether the other ranks are done; nor do times
+// (engine.py, deepspeed 0.19).
+#include <algorithm>
+#include <set>
+
+#include "launcher/agent/foreign_checkpoints/kinds.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view model_ending = "_model_states.pt";
+constexpr std::string_view optimizer_ending = "_optim_states.pt";
+
+// K of "zero_pp_rank_K_mp_rank_00_optim_states.pt" and "bf16_zero_pp_rank_K_…".
+std::optional<std::int64_t> zero_rank(std::string_view name) {
+  constexpr std::string_view mark = "zero_pp_rank_";
+  const std::size_t at = name.find(mark);
+  if (at == name.npos) return std::nullopt;
+  const std::string_view rest = name.substr(at + mark.size());
+  return last_number(rest.substr(0, rest.find('_')));
+}
+
+std::set<std::int64_t> zero_ranks(const ListedFolder& folder, std::string_view ending) {
+  std::set<std::int64_t> ranks;
+  for (const FolderEntry& entry : folder.entries) {
+    if (!entry.name.ends_with(ending)) continue;
+    if (const auto rank = zero_rank(entry.name)) ranks.insert(*rank);
+  }
+  return ranks;
+}
+
+bool has_files(const ListedFolder& folder) {
+  return std::ranges::any_of(folder.entries, [](const FolderEntry& entry) {
+    return entry.name.ends_with(model_ending) || entry.name.ends_with(optimizer_ending);
+  });
+}
+
+Judged judge_ranks(const ListedFolder& folder, std::string_view ending, std::size_t wanted) {
+  const auto ranks = zero_ranks(folder, ending);
+  if (ranks.empty() || ranks.size() >= wanted) return {};
+  if (*ranks.begin() > 0) return unknown("another node may have the other ranks' files");
+  return incomplete("*" + std::string(ending) + " of " + std::to_string(ranks.size()) + " of " +
+                    std::to_string(wanted) + " ranks are there");
+}
+
+}  // namespace
+
+// Data-parallel ranks, as far as this folder shows; 1 without ZeRO; 0: it is none of DeepSpeed's.
+std::size_t deepspeed_width(const ListedFolder& step_folder) {
+  if (!has_files(step_folder)) return 0;
+  const auto ranks = zero_ranks(step_folder, optimizer_ending);
+  return ranks.empty() ? 1 : static_cast<std::size_t>(*ranks.rbegin()) + 1;
+}
+
+Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest) {
+  const bool has_model = std::ranges::any_of(step_folder.entries, [](const FolderEntry& entry) {
+    return entry.name.ends_with(model_ending);
+  });
+  if (!has_model) return incomplete("*" + std::string(model_ending) + " is missing");
+  if (widest > 1 && zero_ranks(step_folder, optimizer_ending).empty()) {
+    return incomplete("*" + std::string(optimizer_ending) + " is missing");
+  }
+  Judged judged = worse(judge_ranks(step_folder, optimizer_ending, widest),
+                        judge_ranks(step_folder, model_ending, widest));
+  return worse(judged, judge_weights(step_folder).judged);
+}
+
+bool find_deepspeed(const ListedFolder& folder, const Look& look, const LookSettings& settings,
+                    std::vector<SaveCandidate>& found) {
+  std::vector<ListedFolder> steps;
+  std::size_t widest = 0;
+  for (const FolderEntry& entry : folder.entries) {
+    if (!entry.is_folder) continue;
+    if (!folder.find("latest") && !entry.name.starts_with("global_step")) continue;
+    auto step = look.open(folder.path_of(entry.name));
+    if (!step || !(has_files(*step) || entry.name.starts_with("global_step"))) continue;
+    widest = std::max(widest, deepspeed_width(*step));
+    steps.push_back(std::move(*step));
+  }
+  // Without tensor or pipeline parallelism every rank is a data-parallel one.
+  const auto has_one_model = [](const ListedFolder& step) {
+    return std::ranges::none_of(step.entries, [](const FolderEntry& entry) {
+      return entry.name.find("mp_rank_01") != std::string::npos || entry.name.starts_with("layer_");
+    });
+  };
+  for (const ListedFolder& step : steps) {
+    SaveCandidate candidate = candidate_of("deepspeed", step);
+    const bool is_zero = !zero_ranks(step, optimizer_ending).empty() || widest > 1;
+    std::size_t wanted = widest;
+    if (is_zero && has_one_model(step)) {
+      wanted = std::max(wanted, static_cast<std::size_t>(std::max(0, settings.world)));
+    }
+    candidate.judge = [step, wanted] { return judge_deepspeed(step, wanted); };
+    found.push_back(std::move(candidate));
+  }
+  return !steps.empty();
+}
+
+}  // namespace muster

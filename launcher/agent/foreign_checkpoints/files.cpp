@@ -1,0 +1,278 @@
+#include "launcher/agent/foreign_checkpoints/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <set>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/os/fd.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view zip_head = "PK\3\4";
+constexpr std::string_view zip_end = "PK\5\6";
+constexpr std::int64_t zip_end_bytes = 22;
+// The pickled number by which PyTorch knows its own files (torch/serialization.py, MAGIC_NUMBER).
+constexpr std::string_view pickle_head = "\x80\x02\x8a\x0a";
+constexpr std::int64_t header_limit = 32 << 20;  // of safetensors; one of 10,000 tensors has 1 MiB
+constexpr std::int64_t index_limit = 64 << 20;
+
+struct OpenFile {
+  Fd fd;
+  std::int64_t bytes = 0;
+};
+
+OpenFile open_plain(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat facts {};
+  if (!fd || ::fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  return {std::move(fd), facts.st_size};
+}
+
+// Nothing: it cannot be read, or has become shorter.
+std::optional<std::string> bytes_at(const OpenFile& file, std::int64_t offset, std::int64_t count) {
+  std::string bytes(static_cast<std::size_t>(count), '\0');
+  std::size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::pread(file.fd.get(), bytes.data() + have, bytes.size() - have,
+                                offset + static_cast<std::int64_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return std::nullopt;
+    have += static_cast<std::size_t>(got);
+  }
+  return bytes;
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
+    value = value << 8 | static_cast<unsigned char>(*byte);
+  }
+  return value;
+}
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+Judged unreadable(const std::string& path) {
+  return unknown(base_name(path) + " cannot be read");
+}
+
+// Of a header of safetensors: where its last tensor ends.
+std::optional<std::uint64_t> last_offset(const std::string& header) {
+  const auto tensors = read_json(header);
+  if (!tensors.is_object()) return std::nullopt;
+  std::uint64_t last = 0;
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (name == "__metadata__") continue;
+    if (!tensor.is_object()) return std::nullopt;
+    const auto offsets = tensor.find("data_offsets");
+    const bool is_pair = offsets != tensor.end() && offsets->is_array() && offsets->size() == 2 &&
+                         (*offsets)[1].is_number_unsigned();
+    if (!is_pair) return std::nullopt;
+    last = std::max(last, (*offsets)[1].get<std::uint64_t>());
+  }
+  return last;
+}
+
+// Names of files that the libraries write themselves; whatever else is there is somebody's own.
+bool is_of_library(std::string_view name) {
+  constexpr std::string_view beginnings[] = {"model",          "pytorch_model",      "adapter_",
+                                             "optimizer",      "scheduler",          "scaler",
+                                             "rng_state",      "training_args",      "mp_rank_",
+                                             "zero_pp_rank_",  "bf16_zero_pp_rank_", "layer_",
+                                             "random_states_", "custom_checkpoint_", "meta.pt"};
+  return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
+}
+
+bool is_model(std::string_view name) {
+  return name.starts_with("model") || name.starts_with("pytorch_model") ||
+         name.starts_with("adapter_") || name.starts_with("mp_rank_");
+}
+
+// Of the words for what is no number in JSON.
+std::size_t length_of_no_number(std::string_view text) {
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+    if (text.starts_with(word)) return word.size();
+  }
+  return 0;
+}
+
+}  // namespace
+
+bool is_index(std::string_view name) {
+  return name.ends_with(".index.json");
+}
+
+bool is_part(std::string_view name) {
+  return name.find("-of-0") != name.npos;
+}
+
+Judged worse(Judged a, Judged b) {
+  const auto rank = [](const Judged& of) {
+    return of.state == SaveState::incomplete ? 2 : of.state == SaveState::unknown ? 1 : 0;
+  };
+  return rank(b) > rank(a) ? std::move(b) : std::move(a);
+}
+
+Judged incomplete(std::string why) {
+  return {SaveState::incomplete, std::move(why)};
+}
+
+Judged unknown(std::string why) {
+  return {SaveState::unknown, std::move(why)};
+}
+
+TorchFile judge_torch_file(const std::string& path) {
+  const OpenFile file = open_plain(path);
+  if (!file.fd) return {FileFormat::zip, unreadable(path)};
+  const Judged cut = incomplete(base_name(path) + " was not written to its end");
+  const auto head_bytes = static_cast<std::int64_t>(zip_head.size());
+  if (file.bytes < head_bytes) return {FileFormat::zip, cut};
+  const auto head = bytes_at(file, 0, head_bytes);
+  if (!head) return {FileFormat::zip, unreadable(path)};
+  if (*head == pickle_head) {
+    return {FileFormat::pickle,
+            unknown(base_name(path) + " has PyTorch's old format, whose end is not known")};
+  }
+  if (*head != zip_head) {
+    return {FileFormat::other, incomplete(base_name(path) + " holds no tensors")};
+  }
+  if (file.bytes < zip_end_bytes) return {FileFormat::zip, cut};
+  const auto end = bytes_at(file, file.bytes - zip_end_bytes, zip_end_bytes);
+  if (!end) return {FileFormat::zip, unreadable(path)};
+  // Size and place of the archive's directory; larger archives say them elsewhere.
+  constexpr std::uint64_t elsewhere = 0xffffffff;
+  const std::uint64_t size = little_endian(std::string_view(*end).substr(12, 4));
+  const std::uint64_t place = little_endian(std::string_view(*end).substr(16, 4));
+  const bool fits = size == elsewhere || place == elsewhere ||
+                    place + size <= static_cast<std::uint64_t>(file.bytes - zip_end_bytes);
+  return {FileFormat::zip, end->starts_with(zip_end) && fits ? Judged{} : cut};
+}
+
+Judged judge_safetensors(const std::string& path) {
+  const OpenFile file = open_plain(path);
+  if (!file.fd) return unreadable(path);
+  constexpr std::int64_t length_bytes = 8;
+  const Judged cut = incomplete(base_name(path) + " was not written to its end");
+  if (file.bytes < length_bytes) return cut;
+  const auto length_text = bytes_at(file, 0, length_bytes);
+  if (!length_text) return unreadable(path);
+  const std::uint64_t length = little_endian(*length_text);
+  if (length > static_cast<std::uint64_t>(file.bytes - length_bytes)) return cut;
+  const auto header_bytes = static_cast<std::int64_t>(length);
+  if (header_bytes > header_limit) return unknown(base_name(path) + " has too long a header");
+  const auto header = bytes_at(file, length_bytes, header_bytes);
+  if (!header) return unreadable(path);
+  const auto last = last_offset(*header);
+  if (!last) return incomplete(base_name(path) + " has no header");
+  const auto after_header = static_cast<std::uint64_t>(file.bytes - length_bytes - header_bytes);
+  return *last == after_header ? Judged{} : cut;
+}
+
+Judged judge_index(const ListedFolder& folder, const FolderEntry& index) {
+  const auto text = read_small(folder.path_of(index.name), index_limit);
+  if (!text) return unknown(index.name + " cannot be read");
+  const auto map = read_json(*text);
+  if (map.is_discarded()) return incomplete(index.name + " is not whole");
+  const auto weights = map.is_object() ? map.find("weight_map") : map.end();
+  std::set<std::string> parts;
+  if (map.is_object() && weights != map.end() && weights->is_object()) {
+    for (const auto& [tensor, part] : weights->items()) {
+      if (part.is_string()) parts.insert(part.get<std::string>());
+    }
+  }
+  if (parts.empty()) return unknown(index.name + " names no parts");
+  Judged judged;
+  for (const std::string& part : parts) {
+    if (!folder.find(part))
+      return incomplete(part + ", which " + index.name + " names, is missing");
+    judged = worse(judged, is_safetensors(part) ? judge_safetensors(folder.path_of(part))
+                                                : judge_torch_file(folder.path_of(part)).judged);
+  }
+  return judged;
+}
+
+bool has_torch_name(std::string_view name) {
+  return name.ends_with(".pt") || name.ends_with(".pth") || name.ends_with(".ckpt") ||
+         name.ends_with(".bin");
+}
+
+bool is_safetensors(std::string_view name) {
+  return name.ends_with(".safetensors");
+}
+
+Weights judge_weights(const ListedFolder& folder) {
+  Weights weights;
+  bool has_parts = false;
+  bool has_index = false;
+  for (const FolderEntry& entry : folder.entries) {
+    const bool is_torch = has_torch_name(entry.name) || entry.name.ends_with(".pkl");
+    if (entry.is_folder) continue;
+    if (is_index(entry.name)) {
+      const Judged index = judge_index(folder, entry);
+      has_index |= index.state != SaveState::unknown;
+      if (is_of_library(entry.name)) weights.judged = worse(weights.judged, index);
+    } else if (is_safetensors(entry.name)) {
+      weights.models += is_model(entry.name);
+      has_parts |= is_part(entry.name);
+      weights.judged = worse(weights.judged, judge_safetensors(folder.path_of(entry.name)));
+    } else if (is_torch) {
+      const TorchFile file = judge_torch_file(folder.path_of(entry.name));
+      if (file.format == FileFormat::other && !is_of_library(entry.name)) continue;
+      weights.models += is_model(entry.name);
+      has_parts |= is_part(entry.name);
+      weights.judged = worse(weights.judged, file.judged);
+    }
+  }
+  if (has_parts && !has_index) {
+    weights.judged = worse(weights.judged, incomplete("the index of its parts is missing"));
+  }
+  return weights;
+}
+
+nlohmann::json read_json(std::string_view text) {
+  constexpr int depth_limit = 64;
+  std::string plain;
+  plain.reserve(text.size());
+  int depth = 0;
+  bool is_quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_quoted && c == '\\' && at + 1 < text.size()) {
+      plain += c;
+      plain += text[++at];
+      continue;
+    }
+    if (c == '"') is_quoted = !is_quoted;
+    if (!is_quoted && (c == '[' || c == '{') && ++depth > depth_limit) {
+      return nlohmann::json(nlohmann::json::value_t::discarded);
+    }
+    if (!is_quoted && (c == ']' || c == '}')) --depth;
+    const std::size_t word = is_quoted ? 0 : length_of_no_number(text.substr(at));
+    if (word > 0) {
+      plain += "null";
+      at += word - 1;
+      continue;
+    }
+    plain += c;
+  }
+  return nlohmann::json::parse(plain, nullptr, false);
+}
+
+std::optional<std::string> read_small(const std::string& path, std::int64_t limit) {
+  const OpenFile file = open_plain(path);
+  if (!file.fd || file.bytes > limit) return std::nullopt;
+  return bytes_at(file, 0, file.bytes);
+}
+
+}  // namespace muster

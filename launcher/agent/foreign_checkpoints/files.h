@@ -1,0 +1,69 @@
+// What single files of PyTorch and its libraries say of themselves: whether they were written to
+// their end. They are read at both ends only; nothing in them is run or unpickled.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "launcher/agent/foreign_checkpoints/look.h"
+
+namespace muster {
+
+// Unknown: what is there does not tell. It is never taken, and never renamed.
+enum class SaveState { complete, incomplete, unknown };
+
+struct Judged {
+  SaveState state = SaveState::complete;
+  std::string why = {};  // it is not complete
+};
+
+// The worse one of two parts of a checkpoint: incomplete, then unknown.
+Judged worse(Judged a, Judged b);
+Judged incomplete(std::string why);
+Judged unknown(std::string why);
+
+enum class FileFormat { zip, pickle, other };
+
+struct TorchFile {
+  FileFormat format = FileFormat::other;
+  Judged judged;  // of `other`: incomplete
+};
+
+// torch.save since 1.6: a zip archive, whose directory of at least 22 bytes comes last. Before: a
+// pickle, whose end is not known.
+TorchFile judge_torch_file(const std::string& path);
+
+// Eight bytes with the header's length, a JSON header that names the last byte, the tensors
+// (safetensors 0.8, README).
+Judged judge_safetensors(const std::string& path);
+
+// "model.safetensors.index.json" and its like: every file that it names is there and complete.
+// Unknown: it is no such index.
+Judged judge_index(const ListedFolder& folder, const FolderEntry& index);
+
+// *.pt, *.pth, *.ckpt, *.bin; *.safetensors.
+bool has_torch_name(std::string_view name);
+bool is_safetensors(std::string_view name);
+
+struct Weights {
+  std::size_t models = 0;  // files of a model
+  Judged judged;
+};
+
+// All files of a folder that hold tensors, and the parts that an index names. Others' files, which
+// may be called anything, do not count.
+Weights judge_weights(const ListedFolder& folder);
+
+// A part that is complete only with all others: "model-00001-of-00003.safetensors".
+bool is_part(std::string_view name);
+bool is_index(std::string_view name);
+
+// The whole of a regular file, no link, of at most `limit` bytes.
+std::optional<std::string> read_small(const std::string& path, std::int64_t limit);
+
+// As Python writes JSON: NaN and Infinity are null here. Discarded: it is not whole, or nested more
+// deeply than anything that is looked for.
+nlohmann::json read_json(std::string_view text);
+
+}  // namespace muster

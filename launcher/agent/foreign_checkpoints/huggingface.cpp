@@ -1,0 +1,145 @@
+// `checkpoint-N` of the Hugging Face Trainer: rank 0 writes trainer_state.json last (trainer.py,
+// transformers 5.24); rng_state_K.pth of other ranks may come later and are not needed, but one
+// that is cut is fatal. A later start takes the highest N whatever it holds, and dies of one that
+// is incomplete.
+#include <algorithm>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "launcher/agent/foreign_checkpoints/kinds.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view name_begins = "checkpoint-";
+constexpr std::string_view last_file = "trainer_state.json";
+constexpr std::int64_t state_limit = 64 << 20;  // it holds the whole history of losses
+
+bool has(const ListedFolder& folder, bool (*is_such)(std::string_view)) {
+  return std::ranges::any_of(folder.entries, [&](const FolderEntry& entry) {
+    return !entry.is_folder && is_such(entry.name);
+  });
+}
+
+// Written first, removed last, by the Trainer's own save on SIGTERM.
+constexpr std::string_view unfinished = "checkpoint-is-incomplete.txt";
+
+// What the Trainer alone writes.
+bool is_trainers(std::string_view name) {
+  return name == last_file || name == unfinished || name == "training_args.bin" ||
+         name == "optimizer.pt" || name == "scheduler.pt" || name.starts_with("rng_state");
+}
+
+// What every model of these libraries writes, the temporary file of its weights included.
+bool is_models(std::string_view name) {
+  return name == "config.json" || name == "README.md" || name.starts_with(".tmp") ||
+         name.starts_with("pytorch_model") || is_safetensors(name);
+}
+
+bool is_fsdps(const FolderEntry& entry) {
+  return entry.is_folder &&
+         (entry.name.starts_with("pytorch_model_fsdp") || entry.name.starts_with("optimizer_"));
+}
+
+bool has_trainer_beside(const ListedFolder& folder) {
+  const std::filesystem::path own(folder.path);
+  std::error_code failed;
+  for (const auto& other : std::filesystem::directory_iterator(own.parent_path(), failed)) {
+    const std::string name = other.path().filename().string();
+    if (other.path() == own || !number_between(name, name_begins)) continue;
+    if (std::filesystem::exists(other.path() / last_file, failed)) return true;
+  }
+  return false;
+}
+
+Judged judge_state(const ListedFolder& folder, std::int64_t step) {
+  if (folder.find(unfinished)) return incomplete(std::string(unfinished) + " is there");
+  if (!folder.find(last_file)) {
+    return incomplete(std::string(last_file) + ", which is written last, is missing");
+  }
+  const auto text = read_small(folder.path_of(last_file), state_limit);
+  if (!text) return unknown(std::string(last_file) + " cannot be read");
+  const auto state = read_json(*text);
+  const auto value = state.is_object() ? state.find("global_step") : state.end();
+  const bool has_step = state.is_object() && value != state.end() && value->is_number_integer();
+  if (!has_step) return incomplete(std::string(last_file) + " is not whole");
+  if (value->get<std::int64_t>() != step) {
+    return unknown(std::string(last_file) + " is of another step");
+  }
+  return {};
+}
+
+// One that is written over another: its last file is still the other's.
+Judged judge_times(const ListedFolder& folder) {
+  const FolderEntry* last = folder.find(last_file);
+  for (const FolderEntry& entry : folder.entries) {
+    const bool is_before = entry.name == "optimizer.pt" || is_safetensors(entry.name);
+    if (last && is_before && entry.changed_ns > last->changed_ns) {
+      return unknown(entry.name + " is newer than " + std::string(last_file));
+    }
+  }
+  return {};
+}
+
+// FSDP and DeepSpeed write theirs into folders of their own.
+Judged judge_inner(const std::vector<ListedFolder>& inner, int world) {
+  Judged judged;
+  for (const ListedFolder& folder : inner) {
+    if (is_dcp(folder)) judged = worse(judged, judge_dcp(folder, world));
+    const std::size_t width = deepspeed_width(folder);
+    if (width > 0) judged = worse(judged, judge_deepspeed(folder, width));
+  }
+  return judged;
+}
+
+}  // namespace
+
+bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSettings& settings,
+                      std::vector<SaveCandidate>& found) {
+  const auto step = number_between(folder.name(), name_begins);
+  if (!step) return false;
+  // Others name folders like this, too.
+  const bool is_possible = folder.entries.empty() || has(folder, is_trainers) ||
+                           has(folder, is_models) || std::ranges::any_of(folder.entries, is_fsdps);
+  const bool is_accelerates = folder.find("optimizer.bin") || folder.find("random_states_0.pkl");
+  if (!is_possible || is_accelerates || (folder.is_partial && folder.entries.empty())) return false;
+  SaveCandidate candidate = candidate_of("huggingface", folder);
+  candidate.step = step;
+  std::vector<ListedFolder> inner;
+  for (const FolderEntry& entry : folder.entries) {
+    if (!entry.is_folder) continue;
+    auto below = look.open(folder.path_of(entry.name));
+    candidate.is_partial |= !below || below->is_partial;
+    if (!below) continue;
+    for (const FolderEntry& file : below->entries) add_entry(candidate, file);
+    inner.push_back(std::move(*below));
+  }
+  const bool is_surely = settings.format == "huggingface" || has(folder, is_trainers);
+  candidate.judge = [folder, inner = std::move(inner), step = *step, world = settings.world,
+                     is_surely] {
+    const Weights weights = judge_weights(folder);
+    const bool is_whole_model = weights.models > 0 && weights.judged.state == SaveState::complete;
+    if (!is_surely && is_whole_model && !has_trainer_beside(folder)) {
+      return unknown("a model alone, or the Trainer was not done");
+    }
+    Judged judged = judge_state(folder, step);
+    judged = worse(worse(judged, weights.judged), judge_inner(inner, world));
+    // A retention that was cut short: who saves a scheduler or random numbers saves an optimizer.
+    const bool has_companions = has(folder, [](std::string_view name) {
+      return name == "scheduler.pt" || name.starts_with("rng_state");
+    });
+    if (has_companions && inner.empty() && !folder.find("optimizer.pt")) {
+      judged = worse(judged, incomplete("optimizer.pt is missing"));
+    }
+    if (weights.models == 0 && inner.empty()) {
+      judged = worse(judged, unknown("it holds no weights that are known"));
+    }
+    return worse(judged, judge_times(folder));
+  };
+  found.push_back(std::move(candidate));
+  return true;
+}
+
+}  // namespace muster

@@ -1,0 +1,73 @@
+// The kinds of checkpoints that programs write which have never heard of muster. One file a kind:
+// what it looks like, and when it is complete. Each was judged over thousands of real saves that
+// were cut at random moments; the truth was what the framework itself loads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "launcher/agent/foreign_checkpoints/files.h"
+
+namespace muster {
+
+struct SaveCandidate {
+  std::string_view kind;
+  std::string path;                       // a file or a folder
+  std::optional<std::int64_t> step = {};  // as its name has it
+  std::int64_t bytes = 0;
+  std::int64_t changed_ns = 0;         // the latest of its files
+  bool is_partial = false;             // it may hold more than was seen
+  std::function<Judged()> judge = {};  // reads files
+};
+
+struct LookSettings {
+  std::string format = "auto";  // a kind, or auto: all
+  std::string marker = {};      // a pattern of names of the file that says: this folder is complete
+  int world = 0;                // ranks of the attempt that may have written; 0: not known
+};
+
+struct CheckpointKind {
+  std::string_view word;  // checkpoint.format
+  // Adds what the folder is, or what lies in it. True: the folder is that, and nothing in it is a
+  // checkpoint of another kind.
+  bool (*find)(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
+};
+
+// In the order in which they are asked.
+std::span<const CheckpointKind> checkpoint_kinds();
+
+// Of files of a folder: their bytes together, their latest change.
+SaveCandidate candidate_of(std::string_view kind, const ListedFolder& folder);
+void add_entry(SaveCandidate& candidate, const FolderEntry& entry);
+
+bool find_marked(const ListedFolder&, const Look&, const LookSettings&,
+                 std::vector<SaveCandidate>&);
+bool find_ray(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
+bool find_megatron(const ListedFolder&, const Look&, const LookSettings&,
+                   std::vector<SaveCandidate>&);
+bool find_huggingface(const ListedFolder&, const Look&, const LookSettings&,
+                      std::vector<SaveCandidate>&);
+bool find_deepspeed(const ListedFolder&, const Look&, const LookSettings&,
+                    std::vector<SaveCandidate>&);
+bool find_dcp(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
+bool find_accelerate(const ListedFolder&, const Look&, const LookSettings&,
+                     std::vector<SaveCandidate>&);
+bool find_tensorflow(const ListedFolder&, const Look&, const LookSettings&,
+                     std::vector<SaveCandidate>&);
+bool find_lightning(const ListedFolder&, const Look&, const LookSettings&,
+                    std::vector<SaveCandidate>&);
+bool find_torch(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
+bool find_safetensors(const ListedFolder&, const Look&, const LookSettings&,
+                      std::vector<SaveCandidate>&);
+
+// Shared by kinds that hold parts of others.
+Judged judge_dcp(const ListedFolder& folder, int world);
+bool is_dcp(const ListedFolder& folder);
+Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest);
+std::size_t deepspeed_width(const ListedFolder& step_folder);
+
+}  // namespace muster

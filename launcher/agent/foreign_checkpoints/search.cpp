@@ -1,0 +1,149 @@
+#include "launcher/agent/foreign_checkpoints/search.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <set>
+
+#include "scheduler/text/text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr int depth_limit = 4;
+
+// Journals and terminals take no other names.
+bool is_tellable(const std::string& path) {
+  return to_utf8(path) == path &&
+         std::ranges::none_of(path, [](unsigned char c) { return std::iscntrl(c) != 0; });
+}
+
+class Search {
+ public:
+  Search(const LookSettings& settings, std::chrono::milliseconds limit)
+      : look_(limit), settings_(settings) {}
+
+  void add(std::string root) {
+    while (root.size() > 1 && root.back() == '/') root.pop_back();
+    if (root.starts_with('/')) visit(root, depth_limit);
+  }
+  bool is_cut() const { return look_.is_over(); }
+
+  // The latest first.
+  std::vector<SaveCandidate> take() {
+    std::erase_if(found_, [](const SaveCandidate& one) { return !is_tellable(one.path); });
+    std::ranges::stable_sort(found_, std::greater<>{}, [](const SaveCandidate& candidate) {
+      return std::pair(candidate.changed_ns, candidate.step.value_or(-1));
+    });
+    return std::move(found_);
+  }
+
+ private:
+  void visit(const std::string& path, int depth) {
+    if (!seen_.insert(path).second) return;
+    const auto folder = look_.open(path);
+    if (!folder) return;
+    for (const CheckpointKind& kind : checkpoint_kinds()) {
+      const bool is_asked = settings_.format == "auto" || settings_.format == kind.word;
+      if (is_asked && kind.find(*folder, look_, settings_, found_)) return;
+    }
+    if (depth == 0) return;
+    for (const FolderEntry& entry : folder->entries) {
+      const bool is_hidden = entry.name.starts_with('.');
+      if (entry.is_folder && !is_hidden && !is_quarantined(entry.name)) {
+        visit(folder->path_of(entry.name), depth - 1);
+      }
+    }
+  }
+  static bool is_quarantined(std::string_view name) {
+    return name.find(".incomplete-") != name.npos;
+  }
+
+  Look look_;
+  const LookSettings& settings_;
+  std::set<std::string> seen_;
+  std::vector<SaveCandidate> found_;
+};
+
+constexpr std::chrono::seconds usual_look_limit{5};
+
+std::vector<SaveCandidate> candidates_below(const std::vector<std::string>& roots,
+                                            const LookSettings& settings) {
+  Search search(settings, usual_look_limit);
+  for (const std::string& root : roots) search.add(root);
+  return search.take();
+}
+
+ForeignCheckpoint judged(const SaveCandidate& candidate) {
+  Judged judgement = candidate.judge();
+  // What is missing may be what was not seen.
+  const bool is_lost = candidate.is_partial && judgement.state == SaveState::incomplete;
+  if (is_lost) judgement = unknown("not all of it can be seen");
+  return {std::string(candidate.kind), candidate.path,  candidate.step,      judgement.state,
+          std::move(judgement.why),    candidate.bytes, candidate.changed_ns};
+}
+
+// A directory of checkpoints is none, whatever its name.
+bool is_root(const std::string& path, const std::vector<std::string>& roots) {
+  return std::ranges::any_of(
+      roots, [&](const std::string& root) { return (root + "/").starts_with(path + "/"); });
+}
+
+// Also when it is looked at alone, just before something is done about it.
+bool is_still_incomplete(const SaveCandidate& candidate, const LookSettings& settings) {
+  if (judged(candidate).state != SaveState::incomplete) return false;
+  const Look look(usual_look_limit);
+  const auto folder = look.open(candidate.path);
+  if (!folder) return false;
+  const bool holds_others = std::ranges::any_of(folder->entries, [](const FolderEntry& entry) {
+    return entry.is_folder && number_between(entry.name, "checkpoint-").has_value();
+  });
+  std::vector<SaveCandidate> again;
+  find_huggingface(*folder, look, settings, again);
+  return !holds_others && again.size() == 1 && judged(again.front()).state == SaveState::incomplete;
+}
+
+}  // namespace
+
+std::vector<ForeignCheckpoint> foreign_checkpoints(const std::vector<std::string>& roots,
+                                                   const LookSettings& settings) {
+  std::vector<ForeignCheckpoint> all;
+  for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
+    all.push_back(judged(candidate));
+  }
+  return all;
+}
+
+std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std::string>& roots,
+                                                           const LookSettings& settings) {
+  for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
+    ForeignCheckpoint checkpoint = judged(candidate);
+    if (checkpoint.state == SaveState::complete) return checkpoint;
+  }
+  return std::nullopt;
+}
+
+bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
+                               std::chrono::milliseconds limit) {
+  Search search(settings, limit);
+  for (const std::string& root : roots) search.add(root);
+  return !search.is_cut() && search.take().empty();
+}
+
+std::vector<std::string> quarantine_incomplete(const std::vector<std::string>& roots,
+                                               const LookSettings& settings, std::int64_t since_ms,
+                                               std::int64_t attempt) {
+  std::vector<std::string> renamed;
+  constexpr std::int64_t ns_per_ms = 1'000'000;
+  for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
+    const bool is_own = candidate.changed_ns >= since_ms * ns_per_ms;
+    if (candidate.kind != "huggingface" || !is_own || is_root(candidate.path, roots)) continue;
+    if (!is_still_incomplete(candidate, settings)) continue;
+    const std::string aside = candidate.path + ".incomplete-" + std::to_string(attempt);
+    if (std::rename(candidate.path.c_str(), aside.c_str()) == 0) renamed.push_back(aside);
+  }
+  return renamed;
+}
+
+}  // namespace muster

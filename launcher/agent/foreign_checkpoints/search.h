@@ -1,0 +1,39 @@
+// The checkpoints below some directories that programs which have never heard of muster wrote:
+// PyTorch, DeepSpeed, Hugging Face and others (kinds.h). Reads files and may block on a slow file
+// system: asked from a child process.
+#pragma once
+
+#include "launcher/agent/foreign_checkpoints/kinds.h"
+
+namespace muster {
+
+struct ForeignCheckpoint {
+  std::string kind;
+  std::string path;
+  std::optional<std::int64_t> step = {};
+  SaveState state = SaveState::unknown;
+  std::string why = {};  // it is not complete
+  std::int64_t bytes = 0;
+  std::int64_t changed_ns = 0;
+};
+
+// All, the latest first.
+std::vector<ForeignCheckpoint> foreign_checkpoints(const std::vector<std::string>& roots,
+                                                   const LookSettings& settings);
+
+// The latest complete one; what is newer and is not is passed over.
+std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std::string>& roots,
+                                                           const LookSettings& settings);
+
+// Whether there is nothing that could be one. Opens no file; false also when time is up.
+bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
+                               std::chrono::milliseconds limit);
+
+// Renames incomplete checkpoints on which a later start of their own program would die, those that
+// were begun since `since_ms` (1970), to NAME.incomplete-<attempt>; nothing is removed. What was
+// renamed.
+std::vector<std::string> quarantine_incomplete(const std::vector<std::string>& roots,
+                                               const LookSettings& settings, std::int64_t since_ms,
+                                               std::int64_t attempt);
+
+}  // namespace muster

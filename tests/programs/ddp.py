@@ -1,0 +1,44 @@
+"""A small data-parallel training that has never heard of muster: torch.save, its own resume.
+
+ddp.py FOLDER STEPS HOW       HOW: resume, never-save, start-over
+"""
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+folder, steps, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+os.makedirs(folder, exist_ok=True)
+newest = os.path.join(folder, "ckpt.pt")
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(1)
+net = DistributedDataParallel(torch.nn.Linear(8, 4))
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
+first = 0
+if how == "resume" and os.path.exists(newest):
+    saved = torch.load(newest)
+    net.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    first = saved["step"]
+for step in range(first + 1, steps + 1):
+    generator = torch.Generator().manual_seed(1000 * step + rank)
+    loss = net(torch.randn(16, 8, generator=generator)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    time.sleep(0.02)
+    if step % 5 == 0 and rank == 0 and how != "never-save":
+        state = {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+        name = newest if how == "resume" else os.path.join(folder, f"ckpt_{step}.pt")
+        torch.save(state, name + ".part")
+        os.replace(name + ".part", name)
+    dist.barrier()
+    if rank == 0:
+        print("step", step, flush=True)
+if rank == 0:
+    weights = torch.cat([p.flatten() for p in net.parameters()])
+    print("weights", weights.sum().item().hex(), weights.abs().max().item().hex(), flush=True)
