@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/client/find.h"
 #include "cli/terminal/terminal.h"
+#include "scheduler/explain/summary.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 
@@ -37,7 +39,56 @@ std::vector<ForeignCheckpoint>::const_iterator newest_of(
   return std::ranges::find(found, SaveState::complete, &ForeignCheckpoint::state);
 }
 
+// As it was submitted or resumed last.
+template <class Take>
+void take_submission(const std::vector<Record>& records, Take take) {
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (const auto* submitted = record_as<JobSubmitted>(*record)) return take(*submitted);
+    if (const auto* resumed = record_as<ResumeRequested>(*record)) return take(*resumed);
+  }
+}
+
+std::vector<std::string> places_of(const Home& home, const JobId& id, const JobSpec& spec,
+                                   const ComputeTarget& target) {
+  const std::string shared = target.shared_root + "/.muster/" + id.value;
+  std::vector<std::string> places{home.job(id).string() + "/ckpt", home.outputs(id).string(),
+                                  spec.muster.checkpoint_path};
+  if (!target.shared_root.empty()) {
+    places.push_back(shared + "/ckpt");
+    places.push_back(shared + "/outputs");
+  }
+  for (const auto& [name, output] : spec.outputs) {
+    if (output.path_kind == PathKind::local || output.mode == OutputMode::direct) {
+      places.push_back(output.path);
+    }
+  }
+  std::erase_if(places, [](const std::string& place) {
+    std::error_code failed;
+    return place.empty() || !std::filesystem::is_directory(place, failed);
+  });
+  return places;
+}
+
 }  // namespace
+
+std::optional<ForeignSubject> foreign_subject(const Home& home, const std::string& typed) {
+  if (typed.find('/') != std::string::npos) return std::nullopt;
+  const auto found = open_job(home, typed);
+  if (!found) return std::nullopt;
+  const auto history = history_of(*found);
+  if (!history) return std::nullopt;
+  const auto newest = summarize(history->records).checkpoint;
+  if (newest && !newest->is_foreign()) return std::nullopt;
+  ForeignSubject subject;
+  take_submission(history->records, [&](const auto& record) {
+    const MusterSettings& settings = record.spec.muster;
+    subject.settings = {settings.checkpoint_format, settings.checkpoint_marker};
+    subject.roots = places_of(home, record.job, record.spec, record.target);
+  });
+  const bool is_known = newest || !foreign_checkpoints(subject.roots, subject.settings).empty();
+  if (subject.roots.empty() || !is_known) return std::nullopt;
+  return subject;
+}
 
 Document foreign_document(const std::vector<ForeignCheckpoint>& found) {
   Document list = Document::array();

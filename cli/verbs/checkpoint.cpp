@@ -42,13 +42,12 @@ void verb(CommandLine& line, const std::string& name, const std::string& summary
 }
 
 // Those of other programs; where there are some of muster-train's, a resume looks no further.
-int list_foreign(const std::string& root, const CommonOptions& common) {
-  std::error_code failed;
-  const auto path = std::filesystem::absolute(root, failed);
-  const auto found = foreign_checkpoints({failed ? root : path.string()}, {});
+int list_foreign(const std::string& typed, const ForeignSubject& subject,
+                 const CommonOptions& common) {
+  const auto found = foreign_checkpoints(subject.roots, subject.settings);
   if (!wants_table(common)) return print_document(foreign_document(found), common);
   if (found.empty()) {
-    notice(root + " holds no checkpoints", common);
+    notice(typed + " holds no checkpoints", common);
     return 0;
   }
   write_all(Stream::out, foreign_table(found).text(common));
@@ -56,7 +55,11 @@ int list_foreign(const std::string& root, const CommonOptions& common) {
 }
 
 int list(const std::string& typed, const CommonOptions& common) {
-  const auto subject = checkpoint_subject(Home::from_environment(), typed);
+  const Home home = Home::from_environment();
+  if (const auto foreign = foreign_subject(home, typed)) {
+    return list_foreign(typed, *foreign, common);
+  }
+  const auto subject = checkpoint_subject(home, typed);
   if (!subject) return print_error(subject.error().message, no_such_job, common);
   CheckpointLines known = checkpoint_lines(subject->root);
   if (!known.trouble.empty()) return print_error(known.trouble, internal_error, common);
@@ -65,7 +68,11 @@ int list(const std::string& typed, const CommonOptions& common) {
       return checkpoint_directory_name(line.name) != *subject->name;
     });
   }
-  if (known.lines.empty()) return list_foreign(subject->root, common);
+  if (known.lines.empty()) {
+    std::error_code failed;
+    const auto root = std::filesystem::absolute(subject->root, failed);
+    return list_foreign(subject->root, {{root.string()}}, common);
+  }
   if (!wants_table(common)) return print_document(lines_document(known.lines), common);
   write_all(Stream::out, lines_table(known.lines).text(common));
   return 0;

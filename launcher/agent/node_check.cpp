@@ -79,7 +79,8 @@ CheckDone check_node(const CheckNode& request, const std::string& home,
       facts, {request.expected_host, request.now_ms, request.skip, request.health.only});
   if (const auto since = request.saves.quarantine_since; since && !places.foreign.empty()) {
     done.quarantined =
-        quarantine_incomplete(places.foreign, places.settings, *since, request.attempt.value);
+        quarantine_incomplete(places.foreign, places.settings,
+                              {*since, request.saves.quarantine_until}, request.attempt.value);
   }
   CheckpointProbe checkpoints = probe_checkpoints(places, request.asked_step);
   done.newest_checkpoint = std::move(checkpoints.newest);

@@ -98,10 +98,12 @@ struct ForeignSaves {
   std::string marker{};                    // checkpoint.marker
   int world = 0;                           // ranks that may have written; 0: not known
   std::vector<std::string> directories{};  // absolute
-  // Incomplete ones that were begun since then (ms since 1970) are renamed.
+  // Incomplete ones that were last written between these times (ms since 1970) are renamed: while
+  // attempts of the job ran, and none since.
   std::optional<std::int64_t> quarantine_since{};
+  std::int64_t quarantine_until = 0;
 
-  MUSTER_FIELDS(format, marker, world, directories, quarantine_since)
+  MUSTER_FIELDS(format, marker, world, directories, quarantine_since, quarantine_until)
 };
 
 // The node is to be judged by another profile than the greeting's: ComputeTarget::health. Answered

@@ -52,6 +52,7 @@ void apply_one(State& state, Time at, const ResumeRequested& record) {
   job.forks = record.forks;
   job.resume_step = record.from_step;
   job.certified_because = record.certified_because;
+  job.first_launch = record.first_launch;
 }
 
 void apply_one(State& state, Time at, const JobPending& record) {

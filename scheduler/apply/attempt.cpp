@@ -73,6 +73,7 @@ void apply_one(State& state, Time at, const LaunchBegun& record) {
   attempt->resume_from = record.resume_from;
   for (AttemptNode& node : attempt->nodes) remember_agent(state, node);
   Job& job = *find_job(state, record.job);
+  if (!job.first_launch) job.first_launch = at;
   const auto is_one = [](int count) { return count > 0; };
   const bool has_ranks = std::ranges::any_of(record.processes, is_one);
   if (record.processes.size() == attempt->nodes.size() && (has_ranks || !is_elastic(job.spec))) {

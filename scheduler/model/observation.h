@@ -62,9 +62,10 @@ struct ResumeRequested {
   std::optional<CheckpointRef> newest_checkpoint;
   std::vector<Fork> forks;
   std::optional<std::string> certified_because{};  // only a certified checkpoint will do, and why
+  std::optional<Time> first_launch{};              // of the job's first attempt
 
   MUSTER_FIELDS(job, from_step, spec, target, user, next_attempt, newest_checkpoint, forks,
-                certified_because)
+                certified_because, first_launch)
 };
 
 // A drained node gets no new job. What runs there may finish, or is moved to other nodes.
@@ -120,7 +121,7 @@ struct NodeChecked {
   std::optional<CheckpointRef> newest_checkpoint;  // of this job on this node
   std::optional<CheckpointRef> newest_certified{};
   std::optional<CheckpointRef> asked_checkpoint{};  // of the step that `resume --from` names
-  std::vector<std::string> quarantined{};  // names that incomplete checkpoints have now
+  std::vector<std::string> quarantined{};           // names that incomplete checkpoints have now
 
   MUSTER_FIELDS(job, attempt, node, failures, newest_checkpoint, newest_certified, asked_checkpoint,
                 quarantined)

@@ -32,11 +32,13 @@ void take(ResumeRequested& request, const Record& record) {
     request.newest_checkpoint.reset();
     request.forks.clear();
     request.certified_because.reset();
+    request.first_launch.reset();
   } else if (const auto* resumed = record_as<ResumeRequested>(record)) {
     take_submission(request, *resumed);
   } else if (const auto* placed = record_as<AttemptPlaced>(record)) {
     request.next_attempt = std::max(request.next_attempt, placed->attempt.value + 1);
   } else if (const auto* launch = record_as<LaunchBegun>(record)) {
+    if (!request.first_launch) request.first_launch = record.at;
     take_launch(request, *launch);
   } else if (const auto* ended = record_as<AttemptEnded>(record)) {
     keep_newer(request.newest_checkpoint, ended->newest_checkpoint);

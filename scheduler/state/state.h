@@ -189,11 +189,11 @@ struct PastAttempt {
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<bool> reschedule;  // how its successor was charged; absent: no successor
   Time started_at;
-  std::vector<NodeId> nodes;      // index = node rank: a replacement keeps the others' places
-  std::vector<NodeId> spares;     // the first to replace one of them
-  std::vector<RanThere> ran;      // a node that left and came again is there twice
-  bool charged = true;            // false: its successor counts in no budget
-  bool saved_last_step = false;   // no step that is known to have been made is lost
+  std::vector<NodeId> nodes;     // index = node rank: a replacement keeps the others' places
+  std::vector<NodeId> spares;    // the first to replace one of them
+  std::vector<RanThere> ran;     // a node that left and came again is there twice
+  bool charged = true;           // false: its successor counts in no budget
+  bool saved_last_step = false;  // no step that is known to have been made is lost
   std::optional<std::int64_t> last_step;
   bool advanced = false;  // a newer checkpoint, or a step that no attempt before it had reached
 };
@@ -243,6 +243,7 @@ struct Job {
   std::set<NodeId> awaited;            // it was told that these do not answer
   std::vector<NodeId> avoid;           // by the latest retry: used only without alternative
   std::set<NodeId> excluded;           // never used again
+  std::optional<Time> first_launch;    // of its first attempt, before a resume too
   std::vector<CheckpointRef> found;    // in the first gate, before this job wrote anything
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
   std::optional<CheckpointRef> newest_certified;   // as the nodes told when they were clean

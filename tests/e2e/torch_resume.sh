@@ -51,6 +51,7 @@ has out "resumes from ckpt.pt: newest complete checkpoint (torch)"
 expect 0 "$MUSTER" checkpoint list storm
 has out "COMPLETE"
 has out "newest usable"
+has out "ckpt.pt"
 
 for how in never-save start-over; do
   a_job "$how" 400 "$how"

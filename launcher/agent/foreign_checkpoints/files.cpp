@@ -84,6 +84,16 @@ std::optional<std::uint64_t> last_offset(const std::string& header) {
   return last;
 }
 
+// Of the words for what is no number in JSON.
+std::size_t length_of_no_number(std::string_view text) {
+  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+    if (text.starts_with(word)) return word.size();
+  }
+  return 0;
+}
+
+}  // namespace
+
 // Names of files that the libraries write themselves; whatever else is there is somebody's own.
 bool is_of_library(std::string_view name) {
   constexpr std::string_view beginnings[] = {"model",          "pytorch_model",      "adapter_",
@@ -98,16 +108,6 @@ bool is_model(std::string_view name) {
   return name.starts_with("model") || name.starts_with("pytorch_model") ||
          name.starts_with("adapter_") || name.starts_with("mp_rank_");
 }
-
-// Of the words for what is no number in JSON.
-std::size_t length_of_no_number(std::string_view text) {
-  for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
-    if (text.starts_with(word)) return word.size();
-  }
-  return 0;
-}
-
-}  // namespace
 
 bool is_index(std::string_view name) {
   return name.ends_with(".index.json");

@@ -55,6 +55,8 @@ struct Weights {
 // may be called anything, do not count.
 Weights judge_weights(const ListedFolder& folder);
 
+// A name that the libraries write themselves.
+bool is_of_library(std::string_view name);
 // A part that is complete only with all others: "model-00001-of-00003.safetensors".
 bool is_part(std::string_view name);
 bool is_index(std::string_view name);

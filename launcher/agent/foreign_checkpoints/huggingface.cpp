@@ -29,13 +29,13 @@ constexpr std::string_view unfinished = "checkpoint-is-incomplete.txt";
 // What the Trainer alone writes.
 bool is_trainers(std::string_view name) {
   return name == last_file || name == unfinished || name == "training_args.bin" ||
-         name == "optimizer.pt" || name == "scheduler.pt" || name.starts_with("rng_state");
+         name.starts_with("rng_state");
 }
 
 // What every model of these libraries writes, the temporary file of its weights included.
 bool is_models(std::string_view name) {
-  return name == "config.json" || name == "README.md" || name.starts_with(".tmp") ||
-         name.starts_with("pytorch_model") || is_safetensors(name);
+  return name == "config.json" || name == "generation_config.json" || name == "README.md" ||
+         name.starts_with(".tmp") || name.starts_with("pytorch_model") || is_safetensors(name);
 }
 
 bool is_fsdps(const FolderEntry& entry) {
@@ -120,9 +120,12 @@ bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSe
   candidate.judge = [folder, inner = std::move(inner), step = *step, world = settings.world,
                      is_surely] {
     const Weights weights = judge_weights(folder);
+    // The Trainer was cut in its first file, or a model that somebody else saves.
     const bool is_whole_model = weights.models > 0 && weights.judged.state == SaveState::complete;
-    if (!is_surely && is_whole_model && !has_trainer_beside(folder)) {
-      return unknown("a model alone, or the Trainer was not done");
+    const bool is_of_others = std::ranges::any_of(
+        folder.entries, [](const FolderEntry& entry) { return !is_models(entry.name); });
+    if (!is_surely && (is_whole_model || is_of_others) && !has_trainer_beside(folder)) {
+      return unknown("it holds nothing that the Trainer alone writes");
     }
     Judged judged = judge_state(folder, step);
     judged = worse(worse(judged, weights.judged), judge_inner(inner, world));

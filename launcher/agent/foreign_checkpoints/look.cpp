@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <limits>
 #include <memory>
 
@@ -22,11 +23,13 @@ constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+// 0: a time that is still to come says nothing.
 std::int64_t change_of(const struct stat& facts) {
-  constexpr std::int64_t latest_s = 9'000'000'000;  // in the year 2255; int64 holds 2262
   constexpr std::int64_t ns_per_s = 1'000'000'000;
-  const std::int64_t seconds = std::clamp<std::int64_t>(facts.st_mtim.tv_sec, 0, latest_s);
-  return seconds * ns_per_s + facts.st_mtim.tv_nsec;
+  constexpr std::int64_t clocks_differ_s = 3600;
+  const bool is_possible =
+      facts.st_mtim.tv_sec >= 0 && facts.st_mtim.tv_sec < ::time(nullptr) + clocks_differ_s;
+  return is_possible ? facts.st_mtim.tv_sec * ns_per_s + facts.st_mtim.tv_nsec : 0;
 }
 
 // Nothing: it is a link or the like, or went away, or cannot be read.

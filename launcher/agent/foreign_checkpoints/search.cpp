@@ -1,7 +1,11 @@
 #include "launcher/agent/foreign_checkpoints/search.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <set>
 
@@ -90,6 +94,23 @@ bool is_root(const std::string& path, const std::vector<std::string>& roots) {
       roots, [&](const std::string& root) { return (root + "/").starts_with(path + "/"); });
 }
 
+// The first name of those that is free.
+std::optional<std::string> renamed_aside(const std::string& path, std::int64_t attempt) {
+  constexpr int names_most = 100;
+  const std::string first = path + ".incomplete-" + std::to_string(attempt);
+  for (int i = 1; i <= names_most; ++i) {
+    const std::string aside = i == 1 ? first : first + "-" + std::to_string(i);
+    const auto done =
+        ::renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE);
+    if (done == 0) return aside;
+    if (errno == EINVAL && ::access(aside.c_str(), F_OK) != 0) {  // not with this file system
+      if (std::rename(path.c_str(), aside.c_str()) == 0) return aside;
+    }
+    if (errno != EEXIST && errno != EINVAL) break;
+  }
+  return std::nullopt;
+}
+
 // Also when it is looked at alone, just before something is done about it.
 bool is_still_incomplete(const SaveCandidate& candidate, const LookSettings& settings) {
   if (judged(candidate).state != SaveState::incomplete) return false;
@@ -132,16 +153,16 @@ bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const Look
 }
 
 std::vector<std::string> quarantine_incomplete(const std::vector<std::string>& roots,
-                                               const LookSettings& settings, std::int64_t since_ms,
+                                               const LookSettings& settings, const MsSpan& span,
                                                std::int64_t attempt) {
   std::vector<std::string> renamed;
-  constexpr std::int64_t ns_per_ms = 1'000'000;
   for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
-    const bool is_own = candidate.changed_ns >= since_ms * ns_per_ms;
+    const std::int64_t changed_ms = candidate.changed_ns / 1'000'000;
+    const bool is_own = changed_ms >= span.since && changed_ms <= span.until;
     if (candidate.kind != "huggingface" || !is_own || is_root(candidate.path, roots)) continue;
     if (!is_still_incomplete(candidate, settings)) continue;
-    const std::string aside = candidate.path + ".incomplete-" + std::to_string(attempt);
-    if (std::rename(candidate.path.c_str(), aside.c_str()) == 0) renamed.push_back(aside);
+    const auto aside = renamed_aside(candidate.path, attempt);
+    if (aside) renamed.push_back(*aside);
   }
   return renamed;
 }

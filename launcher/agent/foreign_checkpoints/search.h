@@ -29,11 +29,15 @@ std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
                                std::chrono::milliseconds limit);
 
+struct MsSpan {
+  std::int64_t since = 0;  // since 1970
+  std::int64_t until = 0;
+};
+
 // Renames incomplete checkpoints on which a later start of their own program would die, those that
-// were begun since `since_ms` (1970), to NAME.incomplete-<attempt>; nothing is removed. What was
-// renamed.
+// were last written in `span`, to NAME.incomplete-<attempt>; nothing is removed. What was renamed.
 std::vector<std::string> quarantine_incomplete(const std::vector<std::string>& roots,
-                                               const LookSettings& settings, std::int64_t since_ms,
+                                               const LookSettings& settings, const MsSpan& span,
                                                std::int64_t attempt);
 
 }  // namespace muster

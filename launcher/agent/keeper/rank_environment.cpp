@@ -20,6 +20,14 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
+// A name that the shell would obey is named by its variable, whatever quotes are around it.
+std::string in_command(const std::string& path) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-=+,:@%";
+  const bool is_plain = path.find_first_not_of(plain) == path.npos;
+  return is_plain ? path : std::string("${") + env_resume_from + "}";
+}
+
 std::string input_path(const std::string& name, const InputSpec& input, const AttemptLayout& layout,
                        bool (*is_staged)(const std::string&)) {
   if (input.is_literal) return input.literal;
@@ -142,7 +150,7 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths) {
   }
   if (start.resume_from && !start.resume_argument.empty()) {
     std::string argument = start.resume_argument;
-    replace_all(argument, "{checkpoint}", start.resume_from->directory);
+    replace_all(argument, "{checkpoint}", in_command(start.resume_from->directory));
     replace_all(argument, "{step}", std::to_string(start.resume_from->step));
     command += " " + argument;
   }

@@ -95,6 +95,15 @@ CheckpointRef ref_in(const std::string& answer) {
   return ref;
 }
 
+// Beside the checkpoint directory, where a program may write anything at any time.
+bool is_of_checkpoint(std::string_view name) {
+  constexpr std::string_view endings[] = {".pt", ".pth", ".ckpt", ".safetensors", ".distcp"};
+  constexpr std::string_view unnamed = ".tmpXXXXXX";
+  return is_of_library(name) || name.starts_with(".metadata") ||
+         (name.starts_with(".tmp") && name.size() == unnamed.size()) ||
+         std::ranges::any_of(endings, [&](std::string_view end) { return name.ends_with(end); });
+}
+
 bool is_log(std::string_view name) {
   constexpr std::string_view endings[] = {".log", ".csv", ".jsonl", ".txt", ".out", ".err"};
   return name.find("tfevents") != name.npos ||
@@ -197,7 +206,9 @@ WrittenBytes written_below(const std::vector<std::string>& directories) {
          each.increment(failed)) {
       struct stat facts {};
       if (::lstat(each->path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
-      if (is_log(each->path().filename().native())) continue;
+      const std::string name = each->path().filename().native();
+      const bool is_first = &directory == &directories.front();
+      if (is_first ? is_log(name) : !is_of_checkpoint(name)) continue;
       const std::int64_t changed_ns = facts.st_mtim.tv_sec * 1'000'000'000 + facts.st_mtim.tv_nsec;
       written.newest_ns = std::max(written.newest_ns, changed_ns);
       written.bytes += facts.st_size;

@@ -81,7 +81,8 @@ struct WrittenBytes {
   }
 };
 
-// Logs and event files do not count.
+// In the first, the checkpoint directory, logs and event files do not count; in the others only
+// what is named like a checkpoint does.
 WrittenBytes written_below(const std::vector<std::string>& directories);
 
 class CheckpointGrowth {

@@ -144,9 +144,13 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   }
   check.checkpoint_path = checkpoint_path_of(job, home);
   check.asked_step = job.resume_step;
-  check.saves = saves_of(job, find_attempt(state, work.job, work.attempt), home);
-  if (job.spec.muster.checkpoint_quarantine && !job.past.empty()) {
-    check.saves.quarantine_since = to_ms(job.past.front().started_at);
+  const Attempt* attempt = find_attempt(state, work.job, work.attempt);
+  check.saves = saves_of(job, attempt, home);
+  const bool runs = attempt && attempt->launched;  // a node that joins it
+  if (job.spec.muster.checkpoint_quarantine && job.first_launch && !runs) {
+    check.saves.quarantine_since = to_ms(*job.first_launch);
+    check.saves.quarantine_until =
+        to_ms(job.past.empty() ? job.submitted_at : job.past.back().ended_at);
   }
   check.skip = checks_skipped(state, job, work.node);
   check.health = job_health_of(job.spec);

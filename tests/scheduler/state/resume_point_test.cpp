@@ -145,7 +145,11 @@ TEST_CASE("a finished job is resumed under the next attempt number, from the ste
     bench.progress(160, sealed(160, 2));
     set_disk(bench, 4, sealed(200, 1));
     bench.exit_and_obey(0, {1, 0});
-    bench.observe(*resume_request(bench.journal, {}));
+    const auto request = resume_request(bench.journal, {});
+    const auto launched = std::ranges::find_if(
+        bench.journal, [](const Record& one) { return record_as<LaunchBegun>(one) != nullptr; });
+    CHECK(request->first_launch == launched->at);
+    bench.observe(*request);
     bench.obey();
     CHECK(resumed_step(bench) == 160);
   }

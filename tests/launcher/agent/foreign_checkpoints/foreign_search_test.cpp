@@ -14,6 +14,8 @@ using namespace muster::test;
 
 namespace {
 
+constexpr std::int64_t at_any_time = 4'000'000'000'000;
+
 std::optional<ForeignCheckpoint> newest(const SavedFiles& saved) {
   return newest_foreign_checkpoint({saved.path()}, {});
 }
@@ -91,7 +93,7 @@ TEST_CASE(
   SavedFiles saved;
   constexpr std::int64_t first_file_ms = 1'700'000'001'000;
   const auto quarantine = [&](std::int64_t since_ms) {
-    return quarantine_incomplete({saved.path()}, {}, since_ms, 3);
+    return quarantine_incomplete({saved.path()}, {}, {since_ms, at_any_time}, 3);
   };
   saved.put("checkpoint-10/config.json", "{}");  // cut while weights were written
   saved.put("checkpoint-10/.tmpAb12", "half");
@@ -114,12 +116,46 @@ TEST_CASE(
   CHECK(newest(saved)->step == 20);
 }
 
+TEST_CASE("what is written after the job's last attempt has ended is another job's") {
+  SavedFiles saved;
+  saved.put("checkpoint-10/training_args.bin", torch_bytes());
+  const auto renamed = [&](std::int64_t until_ms) {
+    return quarantine_incomplete({saved.path()}, {}, {0, until_ms}, 1).size();
+  };
+  CHECK(renamed(1'700'000'000'000) == 0);
+  CHECK(renamed(1'700'000'001'000) == 1);
+  saved.put("checkpoint-10/training_args.bin", torch_bytes());  // the name is taken by now
+  CHECK(renamed(at_any_time) == 1);
+  CHECK(std::filesystem::exists(saved.path("checkpoint-10.incomplete-1-2/training_args.bin")));
+}
+
+TEST_CASE("other programs' files in folders named like the Trainer's are not renamed") {
+  SavedFiles saved;
+  for (const char* name : {"weights.h5", "flax_model.msgpack", "optimizer.pt", "model.pt"}) {
+    saved.put("checkpoint-1/config.json", "{}");
+    saved.put(std::string("checkpoint-1/") + name, "cut");
+    CAPTURE(name);
+    CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).empty());
+    saved.remove("checkpoint-1");
+  }
+}
+
+TEST_CASE("a file from the future is not the newest for ever") {
+  SavedFiles saved;
+  saved.put("a_1.pt", torch_bytes());
+  const timespec future[2] = {{7'000'000'000, 0}, {7'000'000'000, 0}};
+  ::utimensat(AT_FDCWD, saved.path("a_1.pt").c_str(), future, 0);
+  CHECK(newest(saved)->step == 1);
+  saved.put("a_2.pt", torch_bytes());
+  CHECK(newest(saved)->step == 2);
+}
+
 TEST_CASE("a directory of checkpoints, and one that others' files fill, keep their names") {
   SavedFiles saved;
   saved.put("checkpoint-7/training_args.bin", torch_bytes());
   saved.put("checkpoint-7/checkpoint-10/trainer_state.json", R"({"global_step": 10})");
-  CHECK(quarantine_incomplete({saved.path()}, {}, 0, 1).empty());
-  CHECK(quarantine_incomplete({saved.path("checkpoint-7")}, {}, 0, 1).empty());
+  CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).empty());
+  CHECK(quarantine_incomplete({saved.path("checkpoint-7")}, {}, {0, at_any_time}, 1).empty());
   saved.remove("checkpoint-7");
   saved.put("checkpoint-8/model.safetensors", safetensors_bytes());
   saved.put("checkpoint-8/vectors.bin", "fast text");
@@ -127,16 +163,16 @@ TEST_CASE("a directory of checkpoints, and one that others' files fill, keep the
   saved.put("checkpoint-8/trainer_state.json",
             R"({"best": -Infinity, "global_step": 8, "log_history": [{"grad_norm": NaN}]})");
   CHECK(newest(saved)->step == 8);
-  CHECK(quarantine_incomplete({saved.path()}, {}, 0, 1).empty());
+  CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).empty());
   std::filesystem::create_directory(saved.path("checkpoint-9"));
   REQUIRE(::symlink("/nowhere", saved.path("checkpoint-9/model.safetensors").c_str()) == 0);
-  CHECK(quarantine_incomplete({saved.path()}, {}, 0, 1).empty());
+  CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).empty());
 }
 
 TEST_CASE("a directory that the Trainer had just made is renamed, too") {
   SavedFiles saved;
   std::filesystem::create_directory(saved.path("checkpoint-10"));
-  CHECK(quarantine_incomplete({saved.path()}, {}, 0, 1).size() == 1);
+  CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).size() == 1);
 }
 
 TEST_CASE("a retention that removes while somebody looks makes no incomplete one complete") {

@@ -174,3 +174,25 @@ TEST_CASE("bytes that are written below a directory show, in new files and old, 
   CHECK(changed.newest_ns == later_s * 1'000'000'000 + 7);
   CHECK(changed.is_beyond(after));
 }
+
+TEST_CASE(
+    "logs hold no stop up, nor what a program writes into its outputs that is no checkpoint") {
+  const FakeRoot folder;
+  folder.write("/ckpt/train.log", "1");
+  folder.write("/ckpt/events.out.tfevents.1.h01", "12");
+  folder.write("/outputs/data.jsonl", "123");
+  folder.write("/outputs/table.parquet", "1234");
+  folder.write("/outputs/data.bin", "1234");
+  folder.write("/outputs/x.tmp", "1234");
+  const auto bytes = [&] {
+    return written_below({folder.below("/ckpt"), folder.below("/outputs")}).bytes;
+  };
+  CHECK(bytes() == 0);
+  folder.write("/ckpt/own.state", "12345");
+  CHECK(bytes() == 5);
+  folder.write("/outputs/checkpoint-5/model.safetensors", "123456");
+  folder.write("/outputs/checkpoint-5/.tmpAbCdEf", "1");
+  folder.write("/outputs/step/__0_0.distcp", "1");
+  folder.write("/outputs/last.ckpt", "1");
+  CHECK(bytes() == 14);
+}

@@ -37,8 +37,12 @@ InputSpec a_folder(const std::string& path) {
   return input;
 }
 
-bool all_staged(const std::string&) { return true; }
-bool none_staged(const std::string&) { return false; }
+bool all_staged(const std::string&) {
+  return true;
+}
+bool none_staged(const std::string&) {
+  return false;
+}
 
 }  // namespace
 
@@ -147,4 +151,7 @@ TEST_CASE("a command has its paths filled in, and how it resumes where it does")
   given.start.resume_from->directory = "/ckpt/s10";
   given.start.resume_from->step = 10;
   CHECK(rank_command(given.start, paths) == "train /in /out --from /ckpt/s10 --step 10");
+  given.start.resume_from->directory = "/shared/a$(reboot)b-1.pt";  // another user may name it so
+  CHECK(rank_command(given.start, paths) ==
+        "train /in /out --from ${MUSTER_RESUME_FROM} --step 10");
 }

@@ -3,6 +3,7 @@
 
 #include "launcher/controller/agents/work_message.h"
 #include "launcher/controller/store/job_leavings.h"
+#include "scheduler/state/lookup.h"
 #include "tests/launcher/controller/agents.h"
 
 namespace muster {
@@ -211,6 +212,36 @@ TEST_CASE("ranks are told which nodes their attempt has, how they are reached an
   CHECK(start.node_index == 1);
   REQUIRE(start.ranks.size() == 1);
   CHECK(start.ranks[0].rank == RankId{1});
+}
+
+TEST_CASE("a gate may rename what the job's own attempts left, and no check of a running one may") {
+  Agents agents;
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.command = "python train.py";
+  agents.know(Observation{submitted});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  Job& job = agents.state.jobs.at({"j"});
+  const auto saves = [&] {
+    WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home);
+    return std::get<CheckNode>(messages.message({{"j"}, {0}, {"n1"}, 0, CheckWork{}})).saves;
+  };
+  CHECK_FALSE(saves().quarantine_since);  // nothing ran yet
+  CHECK(saves().format == "auto");
+  CHECK(saves().world == 1);
+  job.first_launch = from_ms(1000);
+  job.submitted_at = from_ms(2000);  // it was resumed
+  CHECK(saves().quarantine_since == 1000);
+  CHECK(saves().quarantine_until == 2000);
+  job.past.emplace_back();
+  job.past.back().ended_at = from_ms(3000);
+  CHECK(saves().quarantine_until == 3000);
+  job.spec.muster.checkpoint_quarantine = false;
+  CHECK_FALSE(saves().quarantine_since);
+  job.spec.muster.checkpoint_quarantine = true;
+  find_attempt(agents.state, {"j"}, {0})->launched = true;
+  CHECK_FALSE(saves().quarantine_since);  // a node that joins
+  job.spec.command = "muster-train --steps 3";
+  CHECK(saves().format == "muster");
 }
 
 TEST_CASE("after a failure the gate measures, and believes no figures from before it") {
