@@ -48,11 +48,11 @@ bool is_undisturbed() {
 int serve(const Home& home, int line, const std::string& word) {
   const auto lock = take_lock_file(home.lock());
   if (!lock || !*lock) return another_controller_serves;
-  std::ofstream(home.socket()).close();
   sigset_t told;
   ::sigemptyset(&told);
   ::sigaddset(&told, SIGTERM);
-  ::sigprocmask(SIG_BLOCK, &told, nullptr);
+  ::sigprocmask(SIG_BLOCK, &told, nullptr);  // before anybody sees that it serves
+  std::ofstream(home.socket()).close();
   if (::write(line, &controller_serves, 1) != 1) return 2;
   ::close(line);
   if (word == "die") return 5;
