@@ -34,18 +34,13 @@ Judged judge_accelerate(const ListedFolder& folder, int world) {
                              : ranks.empty() ? 1
                                              : static_cast<std::size_t>(*ranks.rbegin()) + 1;
   if (ranks.size() < wanted) {
-    return incomplete(std::string(states_prefix) + "*" + std::string(states_ending) + " of " +
-                      std::to_string(ranks.size()) + " of " + std::to_string(wanted) +
-                      " ranks are there");
+    return incomplete_of(std::string(states_prefix) + "*" + std::string(states_ending),
+                         ranks.size(), wanted);
   }
-  // One that is written over another: its last files are still the other's.
-  const FolderEntry* last = folder.find("random_states_0.pkl");
-  for (const FolderEntry& entry : folder.entries) {
-    const bool is_before = entry.name == "optimizer.bin" || is_safetensors(entry.name);
-    if (last && is_before && entry.changed_ns > last->changed_ns) {
-      return unknown(entry.name + " is newer than random_states_0.pkl");
-    }
-  }
+  const Judged order = judge_order(folder, "random_states_0.pkl", [](const FolderEntry& entry) {
+    return entry.name == "optimizer.bin" || is_safetensors(entry.name);
+  });
+  if (order.state != SaveState::complete) return order;
   return judge_weights(folder).judged;
 }
 

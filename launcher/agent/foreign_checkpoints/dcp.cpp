@@ -48,8 +48,7 @@ Judged judge_shards(const ListedFolder& folder, int world) {
   const std::size_t ranks = shard_ranks(folder).size();
   if (world == 0) return unknown("how many ranks wrote shards is not known");
   if (ranks < static_cast<std::size_t>(world)) {
-    return incomplete("shards of " + std::to_string(ranks) + " of " + std::to_string(world) +
-                      " ranks are there");
+    return incomplete_of("shards", ranks, static_cast<std::size_t>(world));
   }
   Judged judged;
   for (const FolderEntry& entry : folder.entries) {
@@ -69,22 +68,18 @@ bool is_dcp(const ListedFolder& folder) {
 
 Judged judge_dcp(const ListedFolder& folder, int world) {
   if (!shard_ranks(folder).empty()) return judge_shards(folder, world);
-  const FolderEntry* last = folder.find(metadata);
-  if (!last || folder.find(metadata_unfinished)) {
+  if (!folder.find(metadata) || folder.find(metadata_unfinished)) {
     return incomplete(std::string(metadata) + ", which is written last, is missing");
   }
-  for (const FolderEntry& entry : folder.entries) {
-    if (is_data(entry) && entry.changed_ns > last->changed_ns) {
-      return unknown(entry.name + " is newer than " + std::string(metadata));
-    }
-  }
+  const Judged order = judge_order(folder, metadata, is_data);
+  if (order.state != SaveState::complete) return order;
   const auto pickle = read_small(folder.path_of(metadata), metadata_limit);
   if (!pickle) return unknown(std::string(metadata) + " cannot be read");
   constexpr char pickle_end = '.';
-  const auto names = data_files_named(*pickle);
   if (!pickle->ends_with(pickle_end)) {
     return incomplete(std::string(metadata) + " was not written to its end");
   }
+  const auto names = data_files_named(*pickle);
   if (names.empty()) return incomplete(std::string(metadata) + " names no data");
   for (const std::string& name : names) {
     const FolderEntry* data = folder.find(name);

@@ -42,8 +42,7 @@ Judged judge_ranks(const ListedFolder& folder, std::string_view ending, std::siz
   const auto ranks = zero_ranks(folder, ending);
   if (ranks.empty() || ranks.size() >= wanted) return {};
   if (*ranks.begin() > 0) return unknown("another node may have the other ranks' files");
-  return incomplete("*" + std::string(ending) + " of " + std::to_string(ranks.size()) + " of " +
-                    std::to_string(wanted) + " ranks are there");
+  return incomplete_of("*" + std::string(ending), ranks.size(), wanted);
 }
 
 }  // namespace

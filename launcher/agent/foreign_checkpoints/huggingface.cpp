@@ -71,18 +71,6 @@ Judged judge_state(const ListedFolder& folder, std::int64_t step) {
   return {};
 }
 
-// One that is written over another: its last file is still the other's.
-Judged judge_times(const ListedFolder& folder) {
-  const FolderEntry* last = folder.find(last_file);
-  for (const FolderEntry& entry : folder.entries) {
-    const bool is_before = entry.name == "optimizer.pt" || is_safetensors(entry.name);
-    if (last && is_before && entry.changed_ns > last->changed_ns) {
-      return unknown(entry.name + " is newer than " + std::string(last_file));
-    }
-  }
-  return {};
-}
-
 // FSDP and DeepSpeed write theirs into folders of their own.
 Judged judge_inner(const std::vector<ListedFolder>& inner, int world) {
   Judged judged;
@@ -139,7 +127,9 @@ bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSe
     if (weights.models == 0 && inner.empty()) {
       judged = worse(judged, unknown("it holds no weights that are known"));
     }
-    return worse(judged, judge_times(folder));
+    return worse(judged, judge_order(folder, last_file, [](const FolderEntry& entry) {
+                   return entry.name == "optimizer.pt" || is_safetensors(entry.name);
+                 }));
   };
   found.push_back(std::move(candidate));
   return true;

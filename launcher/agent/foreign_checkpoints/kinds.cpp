@@ -28,6 +28,22 @@ std::span<const CheckpointKind> checkpoint_kinds() {
   return kinds;
 }
 
+Judged judge_order(const ListedFolder& folder, std::string_view last,
+                   bool (*is_before)(const FolderEntry&)) {
+  const FolderEntry* at_last = folder.find(last);
+  for (const FolderEntry& entry : folder.entries) {
+    if (at_last && is_before(entry) && entry.changed_ns > at_last->changed_ns) {
+      return unknown(entry.name + " is newer than " + std::string(last));
+    }
+  }
+  return {};
+}
+
+Judged incomplete_of(const std::string& files, std::size_t there, std::size_t wanted) {
+  return incomplete(files + " of " + std::to_string(there) + " of " + std::to_string(wanted) +
+                    " ranks are there");
+}
+
 void add_entry(SaveCandidate& candidate, const FolderEntry& entry) {
   if (entry.is_folder) return;
   candidate.bytes += entry.bytes;

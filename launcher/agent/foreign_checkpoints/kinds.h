@@ -30,11 +30,14 @@ struct LookSettings {
   int world = 0;                // ranks of the attempt that may have written; 0: not known
 };
 
+// Adds what the folder is, or what lies in it. True: the folder is that, and nothing in it is a
+// checkpoint of another kind.
+using FindCheckpoints = bool(const ListedFolder&, const Look&, const LookSettings&,
+                             std::vector<SaveCandidate>&);
+
 struct CheckpointKind {
   std::string_view word;  // checkpoint.format
-  // Adds what the folder is, or what lies in it. True: the folder is that, and nothing in it is a
-  // checkpoint of another kind.
-  bool (*find)(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
+  FindCheckpoints* find;
 };
 
 // In the order in which they are asked.
@@ -44,25 +47,15 @@ std::span<const CheckpointKind> checkpoint_kinds();
 SaveCandidate candidate_of(std::string_view kind, const ListedFolder& folder);
 void add_entry(SaveCandidate& candidate, const FolderEntry& entry);
 
-bool find_marked(const ListedFolder&, const Look&, const LookSettings&,
-                 std::vector<SaveCandidate>&);
-bool find_ray(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
-bool find_megatron(const ListedFolder&, const Look&, const LookSettings&,
-                   std::vector<SaveCandidate>&);
-bool find_huggingface(const ListedFolder&, const Look&, const LookSettings&,
-                      std::vector<SaveCandidate>&);
-bool find_deepspeed(const ListedFolder&, const Look&, const LookSettings&,
-                    std::vector<SaveCandidate>&);
-bool find_dcp(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
-bool find_accelerate(const ListedFolder&, const Look&, const LookSettings&,
-                     std::vector<SaveCandidate>&);
-bool find_tensorflow(const ListedFolder&, const Look&, const LookSettings&,
-                     std::vector<SaveCandidate>&);
-bool find_lightning(const ListedFolder&, const Look&, const LookSettings&,
-                    std::vector<SaveCandidate>&);
-bool find_torch(const ListedFolder&, const Look&, const LookSettings&, std::vector<SaveCandidate>&);
-bool find_safetensors(const ListedFolder&, const Look&, const LookSettings&,
-                      std::vector<SaveCandidate>&);
+FindCheckpoints find_marked, find_ray, find_megatron, find_huggingface, find_deepspeed, find_dcp,
+    find_accelerate, find_tensorflow, find_lightning, find_torch, find_safetensors;
+
+// Of one that is written over another the last file is still the other's: unknown while any that is
+// written before is newer.
+Judged judge_order(const ListedFolder& folder, std::string_view last,
+                   bool (*is_before)(const FolderEntry&));
+// "*_optim_states.pt of 3 of 4 ranks are there"
+Judged incomplete_of(const std::string& files, std::size_t there, std::size_t wanted);
 
 // Shared by kinds that hold parts of others.
 Judged judge_dcp(const ListedFolder& folder, int world);
