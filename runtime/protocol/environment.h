@@ -18,9 +18,10 @@ inline constexpr const char* env_epoch = "MUSTER_EPOCH";                    // f
 inline constexpr const char* env_checkpoint_dir = "MUSTER_CHECKPOINT_DIR";  // holds s<step>-g<gen>/
 inline constexpr const char* env_resume_from = "MUSTER_RESUME_FROM";        // empty: fresh start
 inline constexpr const char* env_checkpoint_every_steps = "MUSTER_CHECKPOINT_EVERY_STEPS";
-inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";            // file, see heartbeat.h
-inline constexpr const char* env_metrics = "MUSTER_METRICS";  // file, see run_report.h
-inline constexpr const char* env_lease = "MUSTER_LEASE";      // file, see lease.h
+inline constexpr const char* env_heartbeat = "MUSTER_HEARTBEAT";  // file, see heartbeat.h
+inline constexpr const char* env_metrics = "MUSTER_METRICS";      // file, see run_report.h
+inline constexpr const char* env_python = "MUSTER_PYTHON";        // directory of muster.py
+inline constexpr const char* env_lease = "MUSTER_LEASE";          // file, see lease.h
 
 // Of an elastic job only: the file that says who takes part (membership.h), and the port of this
 // rank in it. RANK is then the lasting number of a process, not its place.

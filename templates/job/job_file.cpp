@@ -146,12 +146,6 @@ void check_shape(const JobSpec& spec, Refusals& out) {
                                              " not written yet: muster.checkpoint.path; name a "
                                              "directory that all nodes see");
   }
-  if (spec.muster.checkpoint_format == "marker" && spec.muster.checkpoint_marker.empty()) {
-    out.refuse(
-        "muster.checkpoint.format",
-        "muster.checkpoint.format is marker: set muster.checkpoint.marker to the name of the "
-        "file that a complete checkpoint has");
-  }
 }
 
 void check_ignored(const JobSpec& spec, Refusals& out) {

@@ -38,3 +38,32 @@ PY
 processes=$(find "$work/results" "$MUSTER_HOME/jobs/env" -name ps | head -n 1)
 [ -n "$processes" ] || fail "no list of processes came back"
 if grep -q "xxxxxxxxxx" "$processes"; then fail "a value on a command line"; fi
+
+# muster.py: a program tells its steps and marks a checkpoint of a format that nobody knows; the
+# next attempt is given it.
+cat >"$work/code/steps.py" <<'PY'
+import os, sys
+import muster
+begin = muster.resume_from()
+print("resumes from", begin and os.path.basename(begin), flush=True)
+for step in range(40, 43):
+    muster.heartbeat(step)
+    muster.metrics(step, loss=1 / step)
+path = os.path.join(os.environ["MUSTER_CHECKPOINT_DIR"], "own.state")
+open(path, "w").write("mine")
+muster.checkpoint_saved(path, 42)
+sys.exit(0 if begin else 1)
+PY
+job_file steps.yml <<'YAML'
+command: python3 steps.py
+code: code
+environment_variables: {PYTHONPATH: /no/such/folder}
+muster: {restart: {delay: 0}}
+YAML
+expect 0 "$MUSTER" run "$work/steps.yml" --name steps
+has out "resumes from None"
+has out "resumes from own.state"
+expect 0 "$MUSTER" checkpoint list steps
+has out "marker"
+expect 0 "$MUSTER" status steps -o tsv --query "attempts[1].last_step"
+[ "$(cat "$work/out")" = 42 ] || fail "at step $(cat "$work/out")"

@@ -36,7 +36,10 @@ class Search {
 
   // The latest first.
   std::vector<SaveCandidate> take() {
-    std::erase_if(found_, [](const SaveCandidate& one) { return !is_tellable(one.path); });
+    std::set<std::string> told;  // a file with a marker is that, whatever else it looks like
+    std::erase_if(found_, [&](const SaveCandidate& one) {
+      return !is_tellable(one.path) || !told.insert(one.path).second;
+    });
     std::ranges::stable_sort(found_, std::greater<>{}, [](const SaveCandidate& candidate) {
       return std::pair(candidate.changed_ns, candidate.step.value_or(-1));
     });

@@ -96,6 +96,11 @@ Status prepare_code(const AttemptLayout& layout) {
 Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths) {
   if (Status made = make_directory(layout.spool + "/vitals"); !made) return made;
+  if (Status made = make_directory(python_directory(layout)); !made) return made;
+  const std::string module = python_directory(layout) + "/muster.py";
+  if (!replace_file(module, python_module(), 0600, Durable::in_cache)) {
+    return system_error("write " + module);
+  }
   const auto to_user = fs::perms::owner_all;
   std::error_code ignored;
   fs::permissions(layout.spool, to_user, ignored);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/agent/keeper/layout.h"
@@ -20,7 +21,11 @@ namespace muster {
 // the snapshot has under these names is moved there.
 Status prepare_code(const AttemptLayout& layout);
 
-// Everything else a rank expects to exist: spool, vitals, checkpoint and output directories.
+// muster.py, which a job's Python programs may import.
+std::string_view python_module();
+
+// Everything else a rank expects to exist: spool, vitals, that module, checkpoint and output
+// directories.
 Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths);
 

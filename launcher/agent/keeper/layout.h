@@ -2,7 +2,7 @@
 //
 //   <home>/jobs/<controller>/<node>/<job>/   code-<attempt>/ inputs/ outputs/ logs/ ckpt/
 //   <run directory>/attempts/<job>/<attempt>/   start.frame, exits, sessions, members,
-//                                               rank-<r>.pipe/.out, vitals/
+//                                               rank-<r>.pipe/.out, vitals/, python/
 #pragma once
 
 #include <compare>

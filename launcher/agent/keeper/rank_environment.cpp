@@ -55,6 +55,15 @@ void add_marks(const RankSetting& setting, Environment& environment) {
   environment[env_lease] = setting.lease_path;
 }
 
+// Behind what the job names itself. A job that sets MUSTER_PYTHON to nothing wants no module.
+void add_module(const AttemptLayout& layout, Environment& environment) {
+  const std::string& folder =
+      environment.emplace(env_python, python_directory(layout)).first->second;
+  if (folder.empty()) return;
+  std::string& path = environment["PYTHONPATH"];
+  path += (path.empty() ? "" : ":") + folder;
+}
+
 // What the launcher itself reads and writes: no setting of the job's replaces it.
 void add_membership(const RankSetting& setting, const RankLaunch& rank, Environment& environment) {
   if (!setting.start.elastic) return;
@@ -103,6 +112,10 @@ std::string error_path(const AttemptLayout& layout, RankId rank) {
   return layout.spool + "/vitals/error-" + std::to_string(rank.value) + ".json";
 }
 
+std::string python_directory(const AttemptLayout& layout) {
+  return layout.spool + "/python";
+}
+
 std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
@@ -122,6 +135,7 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
   for (const auto& [name, path] : setting.paths.outputs) {
     environment.emplace("AZUREML_PARAMETER_" + name, path);
   }
+  add_module(setting.layout, environment);
   add_marks(setting, environment);
   return environment;
 }

@@ -50,6 +50,7 @@ std::string checkpoint_directory(const StartRanks& start, const AttemptLayout& l
 std::string heartbeat_path(const AttemptLayout& layout, RankId rank);
 std::string metrics_path(const AttemptLayout& layout, RankId rank);
 std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELASTIC_ERROR_FILE
+std::string python_directory(const AttemptLayout& layout);         // holds muster.py
 std::string members_path(const AttemptLayout& layout);  // of an elastic attempt: membership.h
 
 }  // namespace muster

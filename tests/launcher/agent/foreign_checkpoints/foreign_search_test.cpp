@@ -80,6 +80,35 @@ TEST_CASE("that there is nothing is only said when there was time to look") {
   CHECK_FALSE(newest_foreign_checkpoint({saved.path("absent"), "relative"}, {}));
 }
 
+TEST_CASE("what muster.py marked is complete, whatever else it looks like") {
+  SavedFiles saved;
+  const std::string marker = ".muster-complete";
+  saved.put("old/data/part", "x");
+  saved.put("a_7.pt", "a pickle of an old torch");
+  saved.put("a_7.pt" + marker, R"({"step": 70})");
+  REQUIRE(newest(saved));
+  CHECK(newest(saved)->path == saved.path("a_7.pt"));
+  CHECK(newest(saved)->step == 70);
+  CHECK(foreign_checkpoints({saved.path()}, {}).size() == 1);
+  saved.put("old/" + marker, R"({"step": 80})");
+  CHECK(newest(saved)->path == saved.path("old"));
+  CHECK(newest(saved)->kind == "marker");
+  saved.put("old/data/part", "y");  // written over, and not marked again
+  CHECK(newest(saved)->step == 70);
+  saved.put("a_7.pt", "again");
+  CHECK_FALSE(newest(saved));
+  for (const char* odd : {"", "{", "[]", R"({"step": -1})", R"({"step": "9"})",
+                          R"({"step": 18446744073709551615})"}) {
+    saved.put("a_7.pt" + marker, odd);
+    saved.put("old/" + marker, odd);
+    CHECK_FALSE(newest(saved));
+  }
+  saved.put("gone.pt" + marker, R"({"step": 90})");
+  saved.put("one/two/three/four/five/six/part", "deeper than is looked");
+  saved.put("one/" + marker, R"({"step": 90})");
+  CHECK_FALSE(newest(saved));
+}
+
 TEST_CASE("files that may not be read are unknown") {
   if (::geteuid() == 0) return;  // root reads them
   SavedFiles saved;

@@ -81,6 +81,19 @@ TEST_CASE("what the job sets wins over what the agent suggests, never over its m
   CHECK(given.of_rank(1).at("MUSTER_RESUME_FROM") == "/shared/ckpt/s000000010-g1");
 }
 
+TEST_CASE("muster.py is found last, or not at all") {
+  Given given;
+  const std::string folder = "/home/run/c/n/attempts/job/2/python";
+  CHECK(given.of_rank(0).at("MUSTER_PYTHON") == folder);
+  CHECK(given.of_rank(0).at("PYTHONPATH") == folder);
+  given.start.environment = {{"PYTHONPATH", "/mine:/other"}};
+  CHECK(given.of_rank(0).at("PYTHONPATH") == "/mine:/other:" + folder);
+  given.start.environment["MUSTER_PYTHON"] = "";
+  CHECK(given.of_rank(0).at("PYTHONPATH") == "/mine:/other");
+  given.start.environment.erase("PYTHONPATH");
+  CHECK_FALSE(given.of_rank(0).contains("PYTHONPATH"));
+}
+
 TEST_CASE("a rank that is told torchrun's variables is told where to leave its error") {
   Given given;
   CHECK_FALSE(given.of_rank(0).contains("TORCHELASTIC_ERROR_FILE"));
