@@ -138,9 +138,23 @@ bool has_finished(Turn& turn, const Attempt& attempt) {
   return any_done && turn.moment.reached(from_ms(last_ms) + late_member_limit);
 }
 
+// Ranks that were to train together and never joined: each wrote the results of a training alone.
+bool has_never_met(const Attempt& attempt) {
+  return std::ranges::any_of(attempt.ranks, [](const Rank& rank) {
+    const auto* done = std::get_if<RankDone>(&rank.state);
+    return done && done->exit.evidence.never_met;
+  });
+}
+
 std::optional<StopBegun> finished(Turn& turn, const Job& job, const Attempt& attempt) {
   if (!phase_of<Running>(attempt) || !has_finished(turn, attempt)) return std::nullopt;
-  return stop_for(job, attempt, StopReason::finished, "every rank ended with 0");
+  std::string sentence = "every rank ended with 0";
+  if (has_never_met(attempt)) {
+    sentence += "; warning: no rank ever listened on MASTER_PORT, so each of the " +
+                count_text(attempt.ranks.size(), "rank") +
+                " may have trained alone: see that the program joins them (WORLD_SIZE, RANK)";
+  }
+  return stop_for(job, attempt, StopReason::finished, sentence);
 }
 
 }  // namespace

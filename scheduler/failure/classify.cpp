@@ -64,14 +64,16 @@ const RankExited* telling_rank(const Attempt& attempt, const Attribution& attrib
   return earliest;
 }
 
-// A rank that was stopped on its way out has the status of the stop, and another's is taken.
+// A rank that was stopped on its way out has the status of the stop, one that left too early that
+// of success: another's is taken.
 void take_words(AttemptCause& cause, const Attempt& attempt, const std::vector<Failure>& failures,
                 const Attribution& attribution) {
   const RankExited* telling = telling_rank(attempt, attribution);
   if (telling == nullptr) return;
   cause.last_lines = telling->last_lines;
   cause.rules = telling->rules;
-  const RankExited* ended = telling->asked_to_stop ? first_by_itself(failures, attempt) : telling;
+  const bool has_no_status = telling->asked_to_stop || telling->status.ok();
+  const RankExited* ended = has_no_status ? first_by_itself(failures, attempt) : telling;
   if (ended != nullptr) cause.status = ended->status;
 }
 

@@ -162,6 +162,35 @@ std::optional<Failure> failure_of(const Attempt& attempt, const Rank& rank, bool
   return failure;
 }
 
+// Ended with 0, unasked: nothing is wrong with that unless its peers still needed it.
+std::optional<Failure> early_end_of(const Rank& rank) {
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  if (!done || !done->exit.status.ok() || done->exit.asked_to_stop) return std::nullopt;
+  const RankExited& exit = done->exit;
+  Failure failure{
+      exit.rank, exit.node, exit.when, exit.at_ms, "ended with 0 while its peers went on", {}};
+  failure.judgement.standing = Standing::proven;
+  failure.judgement.evidence = {"all that failed lost a peer", "exit code 0"};
+  return failure;
+}
+
+// All that failed did so because a peer had gone. At the end of a run most ranks have ended with 0:
+// they are not the cause of the last one's words.
+void add_early_ends(const Attempt& attempt, std::vector<Failure>& failures) {
+  if (std::ranges::any_of(failures, [](const Failure& one) {
+        return one.judgement.standing > Standing::unclear;
+      })) {
+    return;
+  }
+  std::vector<Failure> early;
+  for (const Rank& rank : attempt.ranks) {
+    auto end = takes_part(attempt, rank) ? early_end_of(rank) : std::nullopt;
+    if (end) early.push_back(std::move(*end));
+  }
+  if (early.size() > failures.size()) return;
+  failures.insert(failures.end(), early.begin(), early.end());
+}
+
 // ---- words ------------------------------------------------------------------------------------
 
 std::string milliseconds_text(std::int64_t us) {
@@ -224,6 +253,7 @@ std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi) {
     if (!takes_part(attempt, rank)) continue;
     if (auto failure = failure_of(attempt, rank, is_mpi)) failures.push_back(std::move(*failure));
   }
+  add_early_ends(attempt, failures);
   return failures;
 }
 

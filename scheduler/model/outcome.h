@@ -39,8 +39,9 @@ struct ExitEvidence {
   std::optional<std::int64_t> last_step;  // of this rank's heartbeat
   bool with_mpirun = false;               // left no record: it went when mpirun or its daemon did
   std::string error;                      // what its error file says; empty: it wrote none
+  bool never_met = false;                 // nobody ever listened on MASTER_PORT, on its node
 
-  MUSTER_FIELDS(oom, last_step, with_mpirun, error)
+  MUSTER_FIELDS(oom, last_step, with_mpirun, error, never_met)
 };
 
 // One failed check of the start gate: which, and a sentence with the measured and the wanted value.

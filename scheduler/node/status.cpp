@@ -41,9 +41,11 @@ bool is_secondary(const AttemptCause& cause) {
   return cause.rules.rule && cause.rules.rule->cascade;
 }
 
-// It may be the job's own doing, as long as the job has not worked elsewhere.
+// It may be the job's own doing, as long as the job has not worked elsewhere: a program that skips
+// a collective hangs like one whose node does.
 bool needs_proof(const AttemptCause& cause) {
-  return cause.reason == StopReason::start_failed || is_hearsay(cause);
+  return cause.reason == StopReason::start_failed || is_hearsay(cause) ||
+         cause.failure_class == FailureClass::hang;
 }
 
 bool may_be_the_nodes(const AttemptCause& cause) {
@@ -53,7 +55,8 @@ bool may_be_the_nodes(const AttemptCause& cause) {
 // With the node or what it does in place of the one that the cause is about.
 bool works(const Attempt& attempt, const AttemptCause& cause) {
   if (is_ending(attempt)) return true;
-  return phase_of<Running>(attempt) && (!is_hearsay(cause) || attempt.stepped_at);
+  return phase_of<Running>(attempt) &&
+         (cause.reason == StopReason::start_failed || attempt.stepped_at);
 }
 
 // ---- setting nodes aside ----------------------------------------------------------------------

@@ -230,7 +230,7 @@ int failures_without_progress(const Job& job) {
 std::optional<Decision> end_by_plan(const Job& job) {
   const AttemptCause& cause = last(job).cause;
   if (cause.succeeded) {
-    return JobEnded{job.id, JobEndState::completed, 0, "every rank ended with 0"};
+    return JobEnded{job.id, JobEndState::completed, 0, cause.sentence};
   }
   const auto canceled = [&](ExitCode code, const std::string& reason) {
     return JobEnded{job.id, JobEndState::canceled, static_cast<int>(code), reason};

@@ -26,6 +26,13 @@ def main():
 
 main()
 PYTHON
+# Ranks that never join are a training each, which is told at their end.
+job_file alone.yml <<YAML
+command: sleep 12
+compute: azureml:local-cluster
+distribution: {type: pytorch, process_count_per_instance: 2}
+YAML
+expect 0 "$MUSTER" submit "$work/alone.yml" --name alone
 job_file record.yml <<YAML
 command: $python train.py
 code: $work/code
@@ -43,3 +50,7 @@ first=$(grep -m1 evidence: "$work/out")
 [ "$first" = "${first%%evidence:*}evidence: its error file says: ValueError: shard 7 is short" ] ||
   { cat "$work/out"; fail "the first evidence is: $first"; }
 has out "its last step was 41"
+
+expect 0 "$MUSTER" wait alone
+expect 0 "$MUSTER" explain alone
+has out "each of the 2 ranks may have trained alone"

@@ -152,6 +152,22 @@ TEST_CASE("a job whose outputs stay on a node that vanished has failed, and says
   CHECK(bench.count<OutputsCollected>() == 1);
 }
 
+TEST_CASE("ranks that never met have trained alone, which the job's end says") {
+  Bench bench(a_job().on_nodes(2));
+  for (int rank = 0; rank < 2; ++rank) {
+    RankExited exit;
+    exit.job = JobId{"train"};
+    exit.node = NodeId{node_name(rank + 1)};
+    exit.rank = RankId{rank};
+    exit.evidence.never_met = rank == 0;
+    bench.observe(exit);
+  }
+  bench.obey();
+  CHECK(bench.last<JobEnded>()->exit_code == 0);
+  CHECK_THAT(bench.last<JobEnded>()->reason,
+             ContainsSubstring("each of the 2 ranks may have trained alone"));
+}
+
 TEST_CASE("a node that comes back in time still gives its outputs") {
   Bench bench;
   start_collecting(bench, 2);

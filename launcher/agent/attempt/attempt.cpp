@@ -246,7 +246,11 @@ void LocalAttempt::report_end(const RankExit& exit) {
   }
   progress_.rank_ended(exit.rank);
   poll_progress();  // its last steps are news that comes before its end
-  ended.evidence = {ranks_.at(exit.rank).oom, progress_.step_of(exit.rank), exit.with_mpirun, {}};
+  ended.evidence = {ranks_.at(exit.rank).oom,
+                    progress_.step_of(exit.rank),
+                    exit.with_mpirun,
+                    {},
+                    meeting_.has_missed()};
   if (exit.status.code != 0) {
     ended.evidence.error = read_error_file(error_path(layout_, exit.rank));
   }
@@ -270,6 +274,7 @@ void LocalAttempt::poll_progress() {
 void LocalAttempt::poll_activity() {
   if (!is_running()) return;
   const auto now = ActivityWatch::Clock::now();
+  meeting_.poll(now);
   for (const auto& [id, rank] : ranks_) {
     const Spool* spool = output_.find(id);
     activity_.produced(id, (spool ? spool->end() : 0) + progress_.step_of(id).value_or(0), now);

@@ -25,6 +25,7 @@
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/checkpoint.h"
+#include "launcher/agent/watch/listener.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
 
@@ -117,6 +118,7 @@ class LocalAttempt {
 
   Status launch();
   Status prepare_membership();
+  void watch_meeting();
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();
   Status write_mpi_rank(const RankLaunch& rank);
@@ -152,6 +154,7 @@ class LocalAttempt {
   ExitLogReader exit_log_;
   ProgressWatch progress_;
   ActivityWatch activity_;
+  ListenWatch meeting_;
   PortReservation ports_;
   AttemptStop stop_;
   std::int64_t members_epoch_ = 0;  // that the membership file says; 0: there is none

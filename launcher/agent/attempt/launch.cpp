@@ -10,7 +10,9 @@
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/mpi_daemon.h"
+#include "runtime/protocol/environment.h"
 #include "runtime/protocol/membership.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -74,7 +76,19 @@ Status LocalAttempt::launch() {
   for (const RankLaunch& rank : start_->ranks) {
     if (Status launched = launch_rank(rank); !launched) return launched;
   }
+  watch_meeting();
   return Done{};
+}
+
+// On the node of MASTER_ADDR, where ranks are told to meet as PyTorch does.
+void LocalAttempt::watch_meeting() {
+  const Environment& told = start_->environment;
+  const auto port = told.find(env_master_port);
+  const auto world = told.find(env_world_size);
+  const bool is_told = port != told.end() && world != told.end() && world->second != "1";
+  const bool is_pytorch = told.contains("TORCHELASTIC_RUN_ID") && !start_->elastic;
+  if (!is_told || !is_pytorch || start_->node_index != 0) return;
+  meeting_.begin(static_cast<int>(read_integer(port->second).value_or(0)));
 }
 
 Status LocalAttempt::prepare_membership() {

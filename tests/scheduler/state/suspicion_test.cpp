@@ -217,8 +217,69 @@ TEST_CASE("peers of a rank that returned early are struck nowhere") {
                     "RuntimeError: Connection closed by peer [10.0.0.1]:39841");
   }
   bench.obey();
-  CHECK(!bench.last<AttemptEnded>()->cause.first_node);
+  const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
+  CHECK(cause.first_rank == RankId{0});
+  CHECK(cause.failure_class == FailureClass::user);
+  CHECK(cause.status.code == 1);
+  CHECK_THAT(cause.sentence,
+             ContainsSubstring("rank 0 on h01 ended with 0 while its peers went on "));
+  CHECK_THAT(cause.sentence, ContainsSubstring("before any other; 3 failed afterwards"));
+  CHECK(bench.last<RetryScheduled>()->avoid.empty());
   CHECK(bench.count<NodeSuspected>() == 0);
+}
+
+TEST_CASE("who ended with 0 is the cause only of peers that lost it") {
+  Bench bench(a_job().on_nodes(4).of_cluster(8));
+  const std::string lost = "RuntimeError: Connection closed by peer [10.0.0.1]:39841";
+  SECTION("a rank that failed by itself is") {
+    bench.exit_rank(0, {0, 0}, Milliseconds{900});
+    bench.exit_rank(1, {1, 0}, Milliseconds{600}, "train", "KeyError: 'x'");
+    bench.exit_rank(2, {1, 0}, Milliseconds{400}, "train", lost);
+    bench.obey();
+    CHECK(bench.last<AttemptEnded>()->cause.first_rank == RankId{1});
+  }
+  SECTION("not at the end of a run, when most have ended with 0") {
+    for (int rank = 0; rank < 3; ++rank) bench.exit_rank(rank, {0, 0}, Milliseconds{900});
+    bench.exit_rank(3, {1, 0}, Milliseconds{400}, "train", lost);
+    bench.obey();
+    CHECK_FALSE(bench.last<AttemptEnded>()->cause.first_rank);
+  }
+  SECTION("not when a peer had failed before it ended") {
+    bench.exit_rank(1, {1, 0}, Milliseconds{900}, "train", lost);
+    bench.exit_rank(0, {0, 0}, Milliseconds{600});
+    bench.exit_rank(2, {1, 0}, Milliseconds{400}, "train", lost);
+    bench.obey();
+    CHECK_FALSE(bench.last<AttemptEnded>()->cause.first_rank);
+  }
+  CHECK(bench.count<NodeSuspected>() == 0);
+}
+
+TEST_CASE("a hang counts against a node only when the job has stepped without it") {
+  Bench bench(a_job().on_nodes(1).of_cluster(2).no_progress_cycles(9));
+  const auto hang = [&] {
+    StallSeen stall;
+    stall.job = JobId{"train"};
+    stall.attempt = bench.attempt().id;
+    stall.stall = StallKind::hung;
+    stall.rank = RankId{0};
+    stall.blamed = NodeId{bench.nodes().front()};
+    bench.observe(stall);
+    bench.obey();
+  };
+  hang();
+  CHECK(bench.last<AttemptEnded>()->cause.failure_class == FailureClass::hang);
+  CHECK(bench.count<NodeSuspected>() == 0);
+  bench.obey_after(Seconds{600});
+  REQUIRE(bench.nodes() == Names{"h02"});
+  SECTION("a program that hangs anywhere") {
+    hang();
+    CHECK(bench.count<NodeSuspected>() == 0);
+  }
+  SECTION("one that goes on elsewhere") {
+    bench.progress(1);
+    CHECK(bench.node(1).evidence.size() == 1);
+    CHECK(bench.node(2).evidence.empty());
+  }
 }
 
 TEST_CASE("several ranks of one node that failed by themselves name their node") {
