@@ -37,11 +37,6 @@ std::string generated_name() {
   return job_name_from(random);
 }
 
-std::string user_name() {
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry == nullptr ? std::to_string(::geteuid()) : entry->pw_name;
-}
-
 std::string directory_name() {
   std::error_code failure;
   const std::string name = fs::current_path(failure).filename().string();
@@ -148,6 +143,11 @@ constexpr std::array<std::string_view, 32> nouns{
 constexpr std::string_view name_letters = "bcdfghjkmnpqrstvwxz23456789";
 
 }  // namespace
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry == nullptr ? std::to_string(::geteuid()) : entry->pw_name;
+}
 
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   CheckRequest wanted = request.check;

@@ -17,6 +17,9 @@
 
 namespace muster {
 
+// Of this process; its number where it has none.
+std::string user_name();
+
 struct SubmitRequest {
   CheckRequest check;
   std::optional<std::string> name;  // instead of the file's

@@ -1,16 +1,14 @@
-// `muster exec JOB -- CMD`: a command beside a rank, in its directory and environment.
-#include <fcntl.h>
-#include <poll.h>
+// `muster exec JOB -- CMD` and `muster ssh JOB`: a command or a shell beside a rank, in its
+// directory and environment.
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-
+#include "cli/client/exec_session.h"
 #include "cli/client/find.h"
 #include "cli/client/start.h"
+#include "cli/terminal/raw_terminal.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "launcher/os/child.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -20,78 +18,9 @@ namespace {
 constexpr int not_launched = static_cast<int>(ExitCode::launch);
 
 struct ExecOptions {
-  std::string job;
-  std::optional<std::int64_t> rank;
+  NodePlace place;
+  bool terminal = false;
   std::vector<std::string> command;
-};
-
-class ExecSession {
- public:
-  ExecSession(ControllerClient client, const CommonOptions& common)
-      : client_(std::move(client)), common_(common) {}
-
-  int run(const Exec& request) {
-    if (const auto sent = client_.send(request); !sent) return lost(sent.error());
-    while (!exit_code_) {
-      // Input waits until the command is there to take it.
-      const bool takes_input = started_ && input_open_;
-      std::array<pollfd, 2> wanted{pollfd{client_.descriptor(), POLLIN, 0},
-                                   pollfd{takes_input ? STDIN_FILENO : -1, POLLIN, 0}};
-      if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) break;
-      if (wanted[0].revents != 0) {
-        if (const auto taken = take_messages(); !taken) return lost(taken.error());
-      }
-      if (!exit_code_ && wanted[1].revents != 0) pass_input();
-    }
-    return exit_code_.value_or(internal_error);
-  }
-
- private:
-  int lost(const Error& error) const { return print_error(error.message, internal_error, common_); }
-
-  Status take_messages() {
-    auto message = client_.receive(Milliseconds{0});
-    while (message && *message) {
-      take((*message)->message, (*message)->payload);
-      if (exit_code_) return Done{};
-      message = client_.receive(Milliseconds{0});
-    }
-    if (!message) return message.error();
-    return Done{};
-  }
-
-  void take(const FromController& message, const std::string& payload) {
-    if (std::holds_alternative<Accepted>(message)) {
-      started_ = true;
-    } else if (const auto* output = std::get_if<ExecOutput>(&message)) {
-      write_all(output->is_stderr ? Stream::err : Stream::out, payload);
-    } else if (const auto* ended = std::get_if<ExecEnded>(&message)) {
-      end(*ended);
-    } else if (const auto* refused = std::get_if<Refused>(&message)) {
-      exit_code_ = print_error(refused->message, refused->exit_code, common_);
-    }
-  }
-
-  void end(const ExecEnded& ended) {
-    const ExitStatus& status = ended.status;
-    exit_code_ = status.signal != 0 ? exit_code_of_signal(status.signal) : status.code;
-    if (!ended.error.empty()) exit_code_ = print_error(ended.error, not_launched, common_);
-  }
-
-  // A connection that takes no more input still has the command's last words to give.
-  void pass_input() {
-    std::array<char, 16384> bytes;
-    const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    const auto size = static_cast<std::size_t>(std::max<ssize_t>(0, got));
-    input_open_ = client_.send(ExecInput{}, {bytes.data(), size}) && size > 0;
-  }
-
-  ControllerClient client_;
-  const CommonOptions& common_;
-  std::optional<int> exit_code_;
-  bool started_ = false;
-  bool input_open_ = true;
 };
 
 // Why there is no rank to be beside; empty: there may be one.
@@ -104,31 +33,73 @@ std::string not_yet(const JobRow& row) {
   return "";
 }
 
+int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& common) {
+  RawTerminal terminal;
+  request.channel = exec_channel();
+  const WindowSize size = input_size();
+  request.channel->terminal = TerminalShape{environment("TERM"), size.rows, size.columns};
+  return ExecSession(std::move(client), {.terminal = &terminal}, common).run(request);
+}
+
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  if (const std::string why = not_yet(found->row); !why.empty()) {
-    return print_error(why, not_launched, common);
+  if (options.terminal && ::isatty(STDIN_FILENO) == 0) {
+    return print_error("a terminal was asked for, and standard input is none", usage_error, common);
   }
+  int exit_code = 0;
+  auto request = request_at(options.place, home, exit_code, common);
+  if (!request) return exit_code;
+  request->argv = options.command;
   auto client = ensure_controller(home, common);
   if (!client) return print_error(client.error().message, internal_error, common);
-  Exec request{found->id(), std::nullopt, options.command};
-  if (options.rank) request.rank = RankId{*options.rank};
-  return ExecSession(std::move(*client), common).run(request);
+  if (options.terminal) return run_in_terminal(std::move(*client), *request, common);
+  return ExecSession(std::move(*client), {}, common).run(*request);
 }
 
 }  // namespace
+
+void declare_place(Arguments& of, NodePlace& place) {
+  of.argument("JOB", place.job, "Job name, or the beginning of one");
+  of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+  of.option("--rank", place.rank, "On the node of this rank (default 0)");
+  of.option("--node", place.node, "On this node of the job, from 0");
+}
+
+std::optional<Exec> request_at(const NodePlace& place, const Home& home, int& exit_code,
+                               const CommonOptions& common) {
+  if (place.rank && place.node) {
+    exit_code = print_error("--rank and --node exclude each other", usage_error, common);
+    return std::nullopt;
+  }
+  const auto found = open_job(home, place.job);
+  const std::string why = found ? not_yet(found->row) : "";
+  if (!found) exit_code = without_job(home, found.error(), common);
+  if (!why.empty()) exit_code = print_error(why, not_launched, common);
+  if (!found || !why.empty()) return std::nullopt;
+  Exec request;
+  request.job = found->id();
+  request.node = place.node;
+  if (place.rank) request.rank = RankId{*place.rank};
+  return request;
+}
+
+int open_shell(const NodePlace& place, const CommonOptions& common) {
+  return exec_beside({place, true, {}}, common);
+}
 
 void add_exec(CommandLine& line) {
   line.verb<ExecOptions>(
       {"exec", "Run a command on the node of a rank: muster exec JOB --rank 3 -- nvidia-smi"},
       exec_beside, [](Arguments& of, ExecOptions& options) {
-        of.argument("JOB", options.job, "Job name, or the beginning of one");
-        of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+        declare_place(of, options.place);
+        of.flag("-t,--tty", options.terminal, "In a terminal: for editors, debuggers, top");
         of.arguments("COMMAND", options.command, "Program and its arguments, after --");
-        of.option("--rank", options.rank, "On the node of this rank (default 0)");
       });
+}
+
+void add_ssh(CommandLine& line) {
+  line.verb<NodePlace>({"ssh", "Open a login shell beside a rank, in its environment"}, open_shell,
+                       declare_place);
 }
 
 }  // namespace muster

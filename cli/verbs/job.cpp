@@ -130,6 +130,15 @@ void add_job_verbs(CommandLine& line) {
                                 });
 }
 
+void add_connect(CommandLine& line) {
+  line.verb_of<NodePlace>(job_group, {"connect-ssh", "Open a shell on a node of a running job"},
+                          open_shell, [](Arguments& of, NodePlace& place) {
+                            name_option(of, place.job);
+                            of.option("-i,--node-index", place.node, "Node of the job, from 0");
+                            of.ignored("-k,--private-key-file-path", "Ignored: no key is needed");
+                          });
+}
+
 // What `change` does to a job, in the store alone; its new face is the answer.
 template <class Change>
 int annotate(const std::string& typed, const CommonOptions& common, Change change) {
@@ -195,6 +204,7 @@ void add_job(CommandLine& line) {
   line.group({job_group, "The verbs of `az ml job`"});
   add_file_verbs(line);
   add_job_verbs(line);
+  add_connect(line);
   add_archiving(line, "archive", "Hide an ended job from lists", true);
   add_archiving(line, "restore", "Show an archived job in lists again", false);
   add_update(line);

@@ -11,6 +11,7 @@
 #include "cli/grammar/command_line.h"
 #include "cli/job/submission.h"
 #include "launcher/controller/store/store.h"
+#include "launcher/wire/client_message.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
@@ -81,6 +82,19 @@ struct CancelOptions {
 };
 void declare_cancel(Arguments& of, CancelOptions& options, const std::string& of_wait);
 int cancel_job(const CancelOptions& options, const CommonOptions& common);
+
+// Where a verb goes to: a node of a running job, as people name it.
+struct NodePlace {
+  std::string job;
+  std::optional<std::int64_t> rank;
+  std::optional<std::int64_t> node;
+};
+void declare_place(Arguments& of, NodePlace& place);
+// What is asked of the controller to go there. Nothing: why not is told, with `exit_code`.
+std::optional<Exec> request_at(const NodePlace& place, const Home& home, int& exit_code,
+                               const CommonOptions& common);
+// A login shell there, in this terminal.
+int open_shell(const NodePlace& place, const CommonOptions& common);
 
 struct DownloadOptions {
   std::string job;

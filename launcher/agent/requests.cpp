@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "launcher/agent/agent.h"
+#include "launcher/agent/exec/endpoint.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"
@@ -139,6 +140,7 @@ void Agent::handle(const StartRanks& request, std::string_view) {
 
 void Agent::handle(const StopAttempt& request, std::string_view) {
   node_.attempt_over(key_of(request));
+  execs_.end_connections(key_of(request));
   reaper_.reap();  // those who died before they were asked to stop did so by themselves
   node_.ranks_killed();
   attempts_.stop(request);
@@ -150,6 +152,7 @@ void Agent::handle(const StopAttempt& request, std::string_view) {
 
 void Agent::handle(const ForgetAttempt& request, std::string_view) {
   node_.attempt_over(key_of(request));
+  execs_.end_connections(key_of(request));
   attempts_.forget(request);
   step_attempts();
   schedule_tick();
@@ -162,7 +165,14 @@ void Agent::handle(const ExecStart& request, std::string_view) {
   }
   auto environment = known->environment_of(request.rank);
   if (!environment) return execs_.refuse(request.id, environment.error().message);
-  auto pid = execs_.start(request, *environment, known->layout().code);
+  if (request.channel && !request.channel->socket.empty()) {
+    const Status dialled = execs_.connect(request, known->layout().job);
+    return dialled ? void() : execs_.refuse(request.id, dialled.error().message);
+  }
+  ExecStart wanted = request;
+  const Status made = complete(wanted, *environment, known->layout().spool);
+  if (!made) return execs_.refuse(request.id, made.error().message);
+  auto pid = execs_.start(wanted, *environment, known->layout().code);
   if (!pid) return execs_.refuse(request.id, pid.error().message);
   known->add_session(*pid);
 }

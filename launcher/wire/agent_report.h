@@ -275,6 +275,14 @@ struct ExecEnded {
   MUSTER_FIELDS(id, status, error)
 };
 
+struct ExecTaken {  // the command has taken so many bytes of its input more
+  static constexpr const char* kind = "exec_taken";
+  std::string id;
+  std::int64_t bytes = 0;
+
+  MUSTER_FIELDS(id, bytes)
+};
+
 // mpirun on this node wants a daemon started on another node of the attempt.
 struct RemoteStartAsked {
   static constexpr const char* kind = "remote_start_asked";
@@ -291,6 +299,6 @@ using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
                  RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
-                 MembersSet, FaultsTold, RemedyRun>;
+                 MembersSet, FaultsTold, RemedyRun, ExecTaken>;
 
 }  // namespace muster

@@ -278,6 +278,35 @@ struct ForgetJob {
   MUSTER_FIELDS(job, outputs_too)
 };
 
+// The terminal at which the person sits.
+struct TerminalShape {
+  std::string name;  // $TERM
+  int rows = 0;      // 0: not known
+  int columns = 0;
+
+  MUSTER_FIELDS(name, rows, columns)
+};
+
+// For the sshd that serves one connection: made for the job on its owner's machine.
+struct SshKeys {
+  std::string host_key;        // private
+  std::string authorized_key;  // public
+
+  MUSTER_FIELDS(host_key, authorized_key)
+};
+
+// What a session has at the node's end, where that is more than a command with three pipes. Each
+// side sends at most `window` bytes that the other has not taken yet (ExecControl, ExecTaken). A
+// connection's end of output is told by an empty ExecOutput.
+struct ExecChannel {
+  std::int64_t window = 0;
+  std::optional<TerminalShape> terminal{};  // no command: the account's shell
+  std::string socket{};                     // a port of 127.0.0.1, or a path in the job's directory
+  std::optional<SshKeys> ssh{};             // in place of a command
+
+  MUSTER_FIELDS(window, terminal, socket, ssh)
+};
+
 // Run a command beside a rank, in its directory and environment. ExecInput feeds its stdin.
 struct ExecStart {
   static constexpr const char* kind = "exec_start";
@@ -286,8 +315,9 @@ struct ExecStart {
   AttemptId attempt;
   RankId rank;
   std::vector<std::string> argv;
+  std::optional<ExecChannel> channel{};
 
-  MUSTER_FIELDS(id, job, attempt, rank, argv)
+  MUSTER_FIELDS(id, job, attempt, rank, argv, channel)
 };
 
 struct ExecInput {  // payload: bytes for stdin; none: end of input
@@ -295,6 +325,17 @@ struct ExecInput {  // payload: bytes for stdin; none: end of input
   std::string id;
 
   MUSTER_FIELDS(id)
+};
+
+// The asker has taken so many bytes more, and its terminal is now so large (0: as it was).
+struct ExecControl {
+  static constexpr const char* kind = "exec_control";
+  std::string id;
+  std::int64_t taken = 0;
+  int rows = 0;
+  int columns = 0;
+
+  MUSTER_FIELDS(id, taken, rows, columns)
 };
 
 struct ExecStop {  // the asker went away: kill the command
@@ -392,6 +433,7 @@ using ToAgent =
     std::variant<Hello, Ping, CheckNode, StageTrees, BlobData, ReservePorts, StartRanks,
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
                  ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
-                 FaultsFixed, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob>;
+                 FaultsFixed, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob,
+                 ExecControl>;
 
 }  // namespace muster

@@ -63,14 +63,17 @@ struct Watch {
   MUSTER_FIELDS(job)
 };
 
-// A command beside a rank: Accepted, then ExecOutput/ExecEnded; ExecInput from the client.
+// A command beside a rank: Accepted, then ExecOutput/ExecEnded; ExecInput from the client. With a
+// channel also ExecTaken, and ExecControl from the client.
 struct Exec {
   static constexpr const char* kind = "exec";
   JobId job;
   std::optional<RankId> rank;
   std::vector<std::string> argv;
+  std::optional<std::int64_t> node{};  // by its index in the attempt, in place of a rank
+  std::optional<ExecChannel> channel{};
 
-  MUSTER_FIELDS(job, rank, argv)
+  MUSTER_FIELDS(job, rank, argv, node, channel)
 };
 
 // Somebody has looked at why so many nodes of a target were set aside or drained: muster may go on.
@@ -139,7 +142,7 @@ struct Shutdown {  // ends the controller; agents and ranks go on until their le
 
 using ToController =
     std::variant<Submit, Cancel, Resume, SetDrain, Watch, Exec, ExecInput, AskNodes, AskVersion,
-                 Shutdown, ResetBreaker, LookAtNodes, MeasureNodes>;
+                 Shutdown, ResetBreaker, LookAtNodes, MeasureNodes, ExecControl>;
 
 struct Accepted {
   static constexpr const char* kind = "accepted";
@@ -259,6 +262,6 @@ struct VersionAnswer {
 };
 
 using FromController = std::variant<Accepted, Refused, JobEvent, Ended, NodesAnswer, VersionAnswer,
-                                    ExecOutput, ExecEnded, NodeLooked>;
+                                    ExecOutput, ExecEnded, NodeLooked, ExecTaken>;
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "launcher/agent/exec/sessions.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,12 +9,14 @@
 #include <csignal>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "launcher/agent/exec/endpoint.h"
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
@@ -30,8 +33,48 @@ constexpr std::chrono::milliseconds trailing_output_limit{500};
 // carries the ranks' output.
 constexpr std::size_t input_limit_bytes = 64u << 20;
 
+// More in flight is of no use to anybody, less makes a long way slow.
+constexpr std::int64_t least_window_bytes = 64 << 10;
+constexpr std::int64_t most_window_bytes = 4 << 20;
+
+// On the same host: longer only where the program does not accept.
+constexpr std::chrono::seconds connect_limit{10};
+
 // Of those that are waited for no longer.
 constexpr std::chrono::seconds hung_look_pause{5};
+
+// The ends of a command's streams: ours, and its own. A terminal is all of them at once.
+struct CommandEnds {
+  Fd input, output, errors;
+  Fd its_input, its_output, its_errors;
+};
+
+Result<CommandEnds> pipe_ends() {
+  auto in = make_pipe();
+  auto out = make_pipe();
+  auto err = make_pipe();
+  if (!in || !out || !err) return Error{"could not make pipes for the command"};
+  return CommandEnds{std::move(in->write_end),  std::move(out->read_end),
+                     std::move(err->read_end),  std::move(in->read_end),
+                     std::move(out->write_end), std::move(err->write_end)};
+}
+
+Fd another(const Fd& fd) {
+  return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+}
+
+Result<CommandEnds> terminal_ends(const TerminalShape& shape) {
+  auto terminal = open_terminal(shape);
+  if (!terminal) return terminal.error();
+  CommandEnds ends;
+  ends.output = another(terminal->master);
+  ends.its_output = another(terminal->slave);
+  ends.its_errors = another(terminal->slave);
+  if (!ends.output || !ends.its_output || !ends.its_errors) return system_error("open a terminal");
+  ends.input = std::move(terminal->master);
+  ends.its_input = std::move(terminal->slave);
+  return ends;
+}
 
 }  // namespace
 
@@ -47,7 +90,14 @@ struct ExecSessions::Session {
   explicit Session(boost::asio::io_context& io)
       : input(io), output(io, false), errors(io, true), trailing(io) {}
   std::string id;
-  pid_t pid = 0;
+  AttemptKey attempt;
+  pid_t pid = 0;  // of a connection: none
+  bool is_connection = false;
+  bool is_connecting = false;
+  bool has_terminal = false;
+  std::int64_t window = 0;   // 0: without
+  std::int64_t untaken = 0;  // of its output, by the asker
+  std::int64_t untold = 0;   // of its input: taken, and the asker does not know
   boost::asio::posix::stream_descriptor input;
   std::deque<std::string> unwritten;
   std::size_t unwritten_bytes = 0;
@@ -57,6 +107,13 @@ struct ExecSessions::Session {
   Stream errors;
   boost::asio::steady_timer trailing;
   std::optional<ExitStatus> status;
+
+  // The other direction of a connection goes on.
+  void close_input() {
+    boost::system::error_code ignored;
+    if (is_connection && input.is_open()) ::shutdown(input.native_handle(), SHUT_WR);
+    input.close(ignored);
+  }
 };
 
 ExecSessions::ExecSessions(boost::asio::io_context& io, ControllerLine& line)
@@ -67,68 +124,152 @@ void ExecSessions::refuse(const std::string& id, const std::string& why) {
   line_.send(ExecEnded{id, ExitStatus{127, 0}, why});
 }
 
+std::shared_ptr<ExecSessions::Session> ExecSessions::add(const ExecStart& request) {
+  auto session = std::make_shared<Session>(io_);
+  session->id = request.id;
+  session->attempt = key_of(request);
+  if (request.channel) {
+    session->window = std::clamp(request.channel->window, least_window_bytes, most_window_bytes);
+  }
+  sessions_[request.id] = session;
+  return session;
+}
+
 Result<pid_t> ExecSessions::start(const ExecStart& request, const Environment& environment,
                                   const std::string& directory) {
-  auto in = make_pipe();
-  auto out = make_pipe();
-  auto err = make_pipe();
-  if (!in || !out || !err) return Error{"could not make pipes for the command"};
+  const bool has_terminal = request.channel && request.channel->terminal;
+  auto ends = has_terminal ? terminal_ends(*request.channel->terminal) : pipe_ends();
+  if (!ends) return ends.error();
   if (request.argv.empty()) return Error{"no command was given"};
   SpawnRequest spawned;
   spawned.argv = request.argv;
   spawned.environment = environment;
   spawned.directory = directory;
-  spawned.input = in->read_end.get();
-  spawned.output = out->write_end.get();
-  spawned.errors = err->write_end.get();
+  spawned.input = ends->its_input.get();
+  spawned.output = ends->its_output.get();
+  spawned.errors = ends->its_errors.get();
+  spawned.has_terminal = has_terminal;
   auto pid = spawn(spawned);
   if (!pid) return pid.error();
-  auto session = std::make_shared<Session>(io_);
-  session->id = request.id;
+  const auto session = add(request);
   session->pid = *pid;
-  session->input.assign(in->write_end.release());
-  session->output.pipe.assign(out->read_end.release());
-  session->errors.pipe.assign(err->read_end.release());
-  sessions_[request.id] = session;
+  session->has_terminal = has_terminal;
+  session->input.assign(ends->input.release());
+  session->output.pipe.assign(ends->output.release());
   read_more(session, session->output);
+  if (!ends->errors) return *pid;
+  session->errors.pipe.assign(ends->errors.release());
   read_more(session, session->errors);
   return *pid;
 }
 
-void ExecSessions::read_more(const std::shared_ptr<Session>& session, Stream& stream) {
-  if (line_.is_open() && !line_.has_room()) {
-    stream.is_waiting_for_room = true;
-    return;
+Status ExecSessions::connect(const ExecStart& request, const std::string& directory) {
+  const std::string& name = request.channel->socket;
+  auto socket = dial(name, directory);
+  if (!socket) return socket.error();
+  Fd half = another(*socket);
+  if (!half) return system_error("connect to " + name);
+  const auto session = add(request);
+  session->is_connection = session->is_connecting = true;
+  session->input.assign(half.release());
+  session->output.pipe.assign(socket->release());
+  session->trailing.expires_after(connect_limit);
+  session->trailing.async_wait([this, session, name](const boost::system::error_code& error) {
+    if (error || !session->is_connecting) return;
+    session->fault = "could not connect to " + name + ": what listens there does not accept";
+    finish(session);
+  });
+  session->input.async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                            [this, session, name](const boost::system::error_code& error) {
+                              if (!error && session->input.is_open()) connected(session, name);
+                            });
+  return Done{};
+}
+
+void ExecSessions::connected(const std::shared_ptr<Session>& session, const std::string& name) {
+  int failure = 0;
+  socklen_t size = sizeof failure;
+  ::getsockopt(session->input.native_handle(), SOL_SOCKET, SO_ERROR, &failure, &size);
+  if (failure != 0) {
+    const bool is_path = name.starts_with('/');
+    session->fault =
+        system_error("connect to " + (is_path ? name : "127.0.0.1:" + name), failure).message;
+    return finish(session);
   }
+  session->is_connecting = false;
+  session->trailing.cancel();
+  read_more(session, session->output);
+  write_input(session);
+}
+
+bool ExecSessions::must_wait(const Session& session) const {
+  const bool is_ahead = session.window > 0 && session.untaken >= session.window;
+  return line_.is_open() && (is_ahead || !line_.has_room());
+}
+
+void ExecSessions::read_more(const std::shared_ptr<Session>& session, Stream& stream) {
+  stream.is_waiting_for_room = must_wait(*session);
+  if (stream.is_waiting_for_room) return;
   stream.pipe.async_read_some(
       boost::asio::buffer(stream.buffer),
       [this, session, &stream](const boost::system::error_code& error, std::size_t count) {
         if (count > 0) {
+          session->untaken += static_cast<std::int64_t>(count);
           line_.send(ExecOutput{session->id, stream.is_stderr},
                      std::string_view(stream.buffer.data(), count));
         }
         if (!error) return read_more(session, stream);
-        boost::system::error_code ignored;
-        stream.pipe.close(ignored);
-        finish_if_over(session);
+        stream_over(session, stream, error);
       });
 }
 
-void ExecSessions::resume_reading() {
-  for (const auto& [id, session] : sessions_) {
-    for (Stream* stream : {&session->output, &session->errors}) {
-      if (!stream->is_waiting_for_room || !line_.has_room()) continue;
-      stream->is_waiting_for_room = false;
-      read_more(session, *stream);
-    }
+// A connection whose other side is gone takes no input either.
+void ExecSessions::stream_over(const std::shared_ptr<Session>& session, Stream& stream,
+                               const boost::system::error_code& error) {
+  boost::system::error_code ignored;
+  stream.pipe.close(ignored);
+  if (session->is_connection && error == boost::asio::error::eof) {
+    line_.send(ExecOutput{session->id, false});
+  } else if (session->is_connection) {
+    session->close_input();
   }
+  finish_if_over(session);
+}
+
+void ExecSessions::resume_reading() {
+  for (const auto& [id, session] : sessions_) read_on(session);
+}
+
+void ExecSessions::read_on(const std::shared_ptr<Session>& session) {
+  for (Stream* stream : {&session->output, &session->errors}) {
+    if (stream->is_waiting_for_room && line_.has_room()) read_more(session, *stream);
+  }
+}
+
+void ExecSessions::control(const ExecControl& control) {
+  const auto found = sessions_.find(control.id);
+  if (found == sessions_.end()) return;
+  const auto& session = found->second;
+  session->untaken -= std::clamp<std::int64_t>(control.taken, 0, session->untaken);
+  if (session->has_terminal && session->input.is_open()) {
+    resize_terminal(session->input.native_handle(), control.rows, control.columns);
+  }
+  read_on(session);
+}
+
+// Not each time, and before the asker stands still.
+void ExecSessions::tell_taken(Session& session, std::size_t bytes) {
+  session.unwritten_bytes -= std::min(session.unwritten_bytes, bytes);
+  session.untold += static_cast<std::int64_t>(bytes);
+  if (session.window == 0 || session.untold < session.window / 4) return;
+  line_.send(ExecTaken{session.id, std::exchange(session.untold, 0)});
 }
 
 void ExecSessions::input(const std::string& id, std::string_view bytes) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end() || !found->second->input.is_open()) return;
   const auto& session = found->second;
-  const bool is_idle = session->unwritten.empty();
+  const bool is_idle = session->unwritten.empty() && !session->is_connecting;
   if (bytes.empty()) {
     session->input_ends = true;
   } else {
@@ -145,54 +286,82 @@ void ExecSessions::input(const std::string& id, std::string_view bytes) {
   if (is_idle) write_input(session);
 }
 
+// A terminal has no end of input: programs in it are told by what is typed.
 void ExecSessions::write_input(const std::shared_ptr<Session>& session) {
-  boost::system::error_code ignored;
   if (session->unwritten.empty()) {
-    if (session->input_ends) session->input.close(ignored);
-    return;
+    if (!session->input_ends || session->has_terminal) return;
+    session->close_input();
+    return finish_if_over(session);
   }
   boost::asio::async_write(session->input, boost::asio::buffer(session->unwritten.front()),
                            [this, session](const boost::system::error_code& error, std::size_t) {
-                             boost::system::error_code close_error;
-                             session->unwritten_bytes -= std::min(
-                                 session->unwritten_bytes, session->unwritten.front().size());
+                             tell_taken(*session, session->unwritten.front().size());
                              session->unwritten.pop_front();
                              if (!error) return write_input(session);
                              session->unwritten.clear();
-                             session->input.close(close_error);
+                             session->close_input();
+                             finish_if_over(session);
                            });
 }
 
 void ExecSessions::stop(const std::string& id) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return;
-  // Not reaped yet, so the number is still the command's, and its session's.
-  if (!found->second->status) ::kill(-found->second->pid, SIGKILL);
+  if (found != sessions_.end()) end(std::shared_ptr<Session>(found->second));
 }
 
 void ExecSessions::stop_all() {
-  for (const auto& [id, session] : sessions_) {
-    if (!session->status) ::kill(-session->pid, SIGKILL);
+  const auto all = sessions_;
+  for (const auto& [id, session] : all) end(session);
+}
+
+void ExecSessions::end_connections(const AttemptKey& attempt) {
+  const auto all = sessions_;
+  for (const auto& [id, session] : all) {
+    if (!session->is_connection || session->attempt != attempt) continue;
+    session->fault = "the attempt is over";
+    end(session);
   }
+}
+
+// What runs in a terminal is in groups of its own.
+void ExecSessions::end(const std::shared_ptr<Session>& session) {
+  session->window = 0;  // nobody takes any more
+  if (session->is_connection) return finish(session);
+  // Not reaped yet, so the number is still the command's, and its session's.
+  if (session->status) return;
+  if (session->has_terminal) {
+    for (const ProcessInfo& one : scan_processes()) {
+      if (one.session == session->pid) signal_process(one, SIGKILL);
+    }
+  }
+  ::kill(-session->pid, SIGKILL);
 }
 
 bool ExecSessions::reaped(pid_t pid, int wait_status) {
   for (const auto& [id, session] : sessions_) {
-    if (session->pid != pid || session->status) continue;
+    if (session->is_connection || session->pid != pid || session->status) continue;
     session->status = exit_status_of(wait_status);
-    session->trailing.expires_after(trailing_output_limit);
-    session->trailing.async_wait([this, held = session](const boost::system::error_code& error) {
-      if (!error) finish(held);
-    });
+    await_silence(session);
     finish_if_over(std::shared_ptr<Session>(session));
     return true;
   }
   return false;
 }
 
+// Silent is not who has to wait.
+void ExecSessions::await_silence(const std::shared_ptr<Session>& session) {
+  session->trailing.expires_after(trailing_output_limit);
+  session->trailing.async_wait([this, held = session](const boost::system::error_code& error) {
+    if (error) return;
+    return must_wait(*held) ? await_silence(held) : finish(held);
+  });
+}
+
 void ExecSessions::finish_if_over(const std::shared_ptr<Session>& session) {
   const bool is_silent = !session->output.pipe.is_open() && !session->errors.pipe.is_open();
-  if (session->status && is_silent) finish(session);
+  const bool is_over =
+      session->is_connection ? !session->input.is_open() : session->status.has_value();
+  if (is_over && is_silent) finish(session);
 }
 
 void ExecSessions::finish(const std::shared_ptr<Session>& session) {
@@ -204,7 +373,8 @@ void ExecSessions::finish(const std::shared_ptr<Session>& session) {
   session->input.close(ignored);
   session->output.pipe.close(ignored);
   session->errors.pipe.close(ignored);
-  line_.send(ExecEnded{session->id, *session->status, session->fault});
+  const ExitStatus failed{session->fault.empty() ? 0 : 127, 0};
+  line_.send(ExecEnded{session->id, session->status.value_or(failed), session->fault});
 }
 
 void EndingSessions::add(pid_t session) {

@@ -1,5 +1,6 @@
-// Commands that a person runs beside a rank: own session, three pipes, killed when the asker, the
-// attempt or the agent goes. Owned by Agent, on its thread.
+// Commands that a person runs beside a rank, with three pipes or a terminal, and connections to
+// sockets here: own session, killed when the asker, the attempt or the agent goes. Who takes
+// nothing is sent nothing beyond its window. Owned by Agent, on its thread.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/system/error_code.hpp>
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/rank_environment.h"
@@ -28,9 +30,13 @@ class ExecSessions {
   // The pid of the started command; ExecEnded tells the asker of a failure.
   Result<pid_t> start(const ExecStart& request, const Environment& environment,
                       const std::string& directory);
+  // A connection in place of a command: into `directory`, or to a port of this host.
+  Status connect(const ExecStart& request, const std::string& directory);
   void refuse(const std::string& id, const std::string& why);
   void input(const std::string& id, std::string_view bytes);  // none: end of input
+  void control(const ExecControl& control);
   void stop(const std::string& id);
+  void end_connections(const AttemptKey& attempt);
   void stop_all();
   bool reaped(pid_t pid, int wait_status);
   void resume_reading();  // the line has room again
@@ -38,7 +44,16 @@ class ExecSessions {
  private:
   struct Session;
   struct Stream;
+  std::shared_ptr<Session> add(const ExecStart& request);
+  bool must_wait(const Session& session) const;
+  void connected(const std::shared_ptr<Session>& session, const std::string& name);
   void read_more(const std::shared_ptr<Session>& session, Stream& stream);
+  void read_on(const std::shared_ptr<Session>& session);
+  void stream_over(const std::shared_ptr<Session>& session, Stream& stream,
+                   const boost::system::error_code& error);
+  void tell_taken(Session& session, std::size_t bytes);
+  void await_silence(const std::shared_ptr<Session>& session);
+  void end(const std::shared_ptr<Session>& session);
   void write_input(const std::shared_ptr<Session>& session);
   void finish_if_over(const std::shared_ptr<Session>& session);
   void finish(const std::shared_ptr<Session>& session);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -69,7 +70,8 @@ int become(void* argument) {
   if (::getppid() != birth.parent) return 127;  // died before it could be heard
   const int input = request.input ? *request.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const bool placed = input >= 0 && ::dup2(input, 0) >= 0 && ::dup2(request.output, 1) >= 0 &&
-                      ::dup2(request.errors, 2) >= 0;
+                      ::dup2(request.errors, 2) >= 0 &&
+                      (!request.has_terminal || ::ioctl(0, TIOCSCTTY, 0) == 0);
   if (placed && ::chdir(request.directory.c_str()) == 0) {
     ::execve(birth.exec.program.c_str(), birth.exec.argv.data(), birth.exec.envp.data());
   }

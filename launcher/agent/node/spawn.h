@@ -30,6 +30,7 @@ struct SpawnRequest {
   std::optional<int> input;  // absent: /dev/null
   int output = 1;
   int errors = 2;
+  bool has_terminal = false;  // `input` is one: it becomes that of the session
   std::optional<std::string> group{};  // directory of a control group, as far as that works
 };
 

@@ -1,5 +1,8 @@
 #include "launcher/controller/clients/exec_relay.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "launcher/wire/mpi_daemon.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/rank_map.h"
@@ -22,22 +25,45 @@ struct RankHome {
   RankId rank;
 };
 
+// A person who has several open is served; a program that opens without end is not.
+constexpr std::ptrdiff_t connections_limit = 64;
+
+std::string numbers_text(std::size_t count) {
+  return count == 1 ? "0" : "0 to " + std::to_string(count - 1);
+}
+
+// On a node any rank will do.
+Result<RankId> wanted_rank(const Attempt& attempt, const Exec& request) {
+  const auto& ranks = attempt.ranks;
+  if (!request.node) {
+    const RankId wanted = request.rank.value_or(RankId{0});
+    if (wanted.value >= 0 && std::cmp_less(wanted.value, ranks.size())) return wanted;
+    return Error{"job " + request.job.value + " has ranks " + numbers_text(ranks.size()) +
+                 ", not " + std::to_string(wanted.value)};
+  }
+  if (*request.node < 0 || std::cmp_greater_equal(*request.node, attempt.nodes.size())) {
+    return Error{"job " + request.job.value + " has nodes " + numbers_text(attempt.nodes.size()) +
+                 ", not " + std::to_string(*request.node)};
+  }
+  const auto found = std::ranges::find_if(
+      ranks, [&](const Rank& rank) { return rank.node_index == *request.node; });
+  if (found != ranks.end()) return found->id;
+  return Error{"node " + std::to_string(*request.node) + " of job " + request.job.value +
+               " has no rank"};
+}
+
 Result<RankHome> find_rank(const State& state, const Exec& request) {
   const Job* job = find_job(state, request.job);
   const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
   if (attempt == nullptr) {
     return Error{"job " + request.job.value + " is not running: there is no rank to go to"};
   }
-  const RankId wanted = request.rank.value_or(RankId{0});
-  if (wanted.value < 0 || wanted.value >= static_cast<std::int64_t>(attempt->ranks.size())) {
-    return Error{"job " + request.job.value + " has ranks 0 to " +
-                 std::to_string(attempt->ranks.size() - 1) + ", not " +
-                 std::to_string(wanted.value)};
-  }
-  const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted.value)];
+  const auto wanted = wanted_rank(*attempt, request);
+  if (!wanted) return wanted.error();
+  const Rank& rank = attempt->ranks[static_cast<std::size_t>(wanted->value)];
   const AttemptNode& node = node_of(*attempt, rank);
   if (is_released(node)) {
-    return Error{"rank " + std::to_string(wanted.value) + " of job " + request.job.value +
+    return Error{"rank " + std::to_string(wanted->value) + " of job " + request.job.value +
                  " runs no more: it left with node " + node.id.value};
   }
   return RankHome{node.id, attempt->id, rank.id};
@@ -63,9 +89,20 @@ void Relay::exec(const std::shared_ptr<Session>& session, const Exec& request) {
         found ? "node " + found->node.value + " is not connected" : found.error().message;
     return session->refuse(why, ExitCode::failure);
   }
+  const bool is_connection = request.channel && !request.channel->socket.empty();
+  const auto is_another = [&](const auto& item) {
+    return item.second.is_connection && item.second.job == request.job;
+  };
+  if (is_connection && std::ranges::count_if(execs_, is_another) >= connections_limit) {
+    return session->refuse("job " + request.job.value + " has " +
+                               std::to_string(connections_limit) +
+                               " forwarded connections: close one of them",
+                           ExitCode::failure);
+  }
   const std::string id = "e" + std::to_string(next_id_++);
-  execs_[id] = {session, found->node};
-  pool_.send(found->node, ExecStart{id, request.job, found->attempt, found->rank, request.argv});
+  execs_[id] = {session, found->node, request.job, is_connection};
+  pool_.send(found->node, ExecStart{id, request.job, found->attempt, found->rank, request.argv,
+                                    request.channel});
   session->send(Accepted{request.job, found->node.value});
 }
 
@@ -75,17 +112,35 @@ void Relay::input(const std::shared_ptr<Session>& session, std::string_view payl
   }
 }
 
+void Relay::control(const std::shared_ptr<Session>& session, ExecControl control) {
+  for (const auto& [id, route] : execs_) {
+    if (route.client.lock() != session) continue;
+    control.id = id;
+    pool_.send(route.node, control);
+  }
+}
+
+// Nothing where that node has no such session to speak of.
+Relay::ExecRoute* Relay::route_of(const NodeId& from, const std::string& id) {
+  const auto found = execs_.find(id);
+  return found == execs_.end() || found->second.node != from ? nullptr : &found->second;
+}
+
 void Relay::output(const NodeId& from, const ExecOutput& output, std::string_view payload) {
-  const auto found = execs_.find(output.id);
-  if (found == execs_.end() || found->second.node != from) return;
-  if (const auto session = found->second.client.lock()) session->send(output, payload);
+  const ExecRoute* route = route_of(from, output.id);
+  if (const auto session = route ? route->client.lock() : nullptr) session->send(output, payload);
+}
+
+void Relay::taken(const NodeId& from, const ExecTaken& taken) {
+  const ExecRoute* route = route_of(from, taken.id);
+  if (const auto session = route ? route->client.lock() : nullptr) session->send(taken);
 }
 
 void Relay::ended(const NodeId& from, const ExecEnded& ended) {
-  const auto found = execs_.find(ended.id);
-  if (found == execs_.end() || found->second.node != from) return;
-  if (const auto session = found->second.client.lock()) session->answer(ended);
-  execs_.erase(found);
+  const ExecRoute* route = route_of(from, ended.id);
+  if (route == nullptr) return;
+  if (const auto session = route->client.lock()) session->answer(ended);
+  execs_.erase(ended.id);
 }
 
 void Relay::client_gone(const std::shared_ptr<Session>& session) {
@@ -144,6 +199,8 @@ bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view 
     output(node, *some, payload);
   } else if (const auto* end = std::get_if<ExecEnded>(&message)) {
     ended(node, *end);
+  } else if (const auto* some_taken = std::get_if<ExecTaken>(&message)) {
+    taken(node, *some_taken);
   } else if (const auto* asked = std::get_if<RemoteStartAsked>(&message)) {
     remote_start(node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {

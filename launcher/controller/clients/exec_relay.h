@@ -20,7 +20,9 @@ class Relay final : public NodeListener {
   // Starts the command beside the rank, or answers Refused.
   void exec(const std::shared_ptr<Session>& session, const Exec& request);
   void input(const std::shared_ptr<Session>& session, std::string_view payload);
+  void control(const std::shared_ptr<Session>& session, ExecControl control);
   void output(const NodeId& from, const ExecOutput& output, std::string_view payload);
+  void taken(const NodeId& from, const ExecTaken& taken);
   void ended(const NodeId& from, const ExecEnded& ended);
   void client_gone(const std::shared_ptr<Session>& session);
 
@@ -36,7 +38,10 @@ class Relay final : public NodeListener {
   struct ExecRoute {
     std::weak_ptr<Session> client;
     NodeId node;
+    JobId job;
+    bool is_connection = false;
   };
+  ExecRoute* route_of(const NodeId& from, const std::string& id);
   struct StartRoute {
     NodeId asker;
     NodeId target;

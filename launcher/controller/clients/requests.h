@@ -55,6 +55,9 @@ class Requests {
     context_.relay.exec(session, request);
   }
   void take(const std::shared_ptr<Session>&, const ExecInput&) {}  // was taken with its payload
+  void take(const std::shared_ptr<Session>& session, const ExecControl& request) {
+    context_.relay.control(session, request);
+  }
   void take(const std::shared_ptr<Session>& session, const AskNodes& request);
   void take(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
     context_.health.look(session, request);

@@ -21,9 +21,7 @@ struct MpiJob {
     }
   }
   // What n1, n2 and n3 are told.
-  std::vector<RemoteStart> started(std::size_t node) {
-    return wires[node]->take<RemoteStart>();
-  }
+  std::vector<RemoteStart> started(std::size_t node) { return wires[node]->take<RemoteStart>(); }
   std::string refused(std::size_t node) {
     const auto ended = wires[node]->take<RemoteStartEnded>();
     return ended.empty() ? "" : ended.front().error;
@@ -186,6 +184,65 @@ TEST_CASE("a command for a rank that is not there, or cannot be reached, is refu
   }
   CHECK(desk.client.is_over());
   CHECK(desk.wire->take<ExecStart>().empty());
+}
+
+TEST_CASE("a node of the job is named by its index, from 0") {
+  ExecDesk desk;
+  const auto other = desk.agents.connect(address_of("n2", "b"));
+  Exec request{{"j"}, std::nullopt, {"ls"}};
+  request.node = 1;
+  desk.relay.exec(desk.client.session, request);
+  CHECK(other->take<ExecStart>().at(0).rank == RankId{1});
+  PairedClient second(desk.agents.io);
+  request.node = 2;
+  desk.relay.exec(second.session, request);
+  CHECK(second.take<Refused>().at(0).message == "job j has nodes 0 to 1, not 2");
+  PairedClient third(desk.agents.io);
+  request.node = -1;
+  desk.relay.exec(third.session, request);
+  CHECK(third.take<Refused>().at(0).message == "job j has nodes 0 to 1, not -1");
+  CHECK(desk.wire->take<ExecStart>().empty());
+}
+
+TEST_CASE("a job has 64 forwarded connections at most, commands beside them not counted") {
+  ExecDesk desk;
+  Exec request{{"j"}, RankId{0}, {}};
+  request.channel.emplace().socket = "8888";
+  std::vector<std::unique_ptr<PairedClient>> clients;
+  for (int i = 0; i < 65; ++i) {
+    clients.push_back(std::make_unique<PairedClient>(
+        desk.agents.io, [&](const auto& gone) { desk.relay.client_gone(gone); }));
+    desk.relay.exec(clients.back()->session, request);
+  }
+  CHECK_THAT(clients.back()->take<Refused>().at(0).message,
+             ContainsSubstring("has 64 forwarded connections"));
+  CHECK(desk.wire->take<ExecStart>().size() == 64);
+  desk.ask(RankId{0});
+  CHECK(desk.refused().empty());
+  clients.front()->close();
+  desk.agents.io.poll();
+  clients.push_back(std::make_unique<PairedClient>(desk.agents.io));
+  desk.relay.exec(clients.back()->session, request);
+  CHECK(clients.back()->take<Refused>().empty());
+}
+
+TEST_CASE("what a side has taken is told to the other, and to no third") {
+  ExecDesk desk;
+  desk.ask(RankId{0});
+  const std::string id = desk.begun();
+  PairedClient stranger(desk.agents.io);
+  desk.relay.control(stranger.session, {"", 9, 0, 0});
+  CHECK(desk.wire->take<ExecControl>().empty());
+  desk.relay.control(desk.client.session, {"forged", 7, 40, 90});
+  const auto told = desk.wire->take<ExecControl>();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].id == id);
+  CHECK(told[0].taken == 7);
+  CHECK(told[0].columns == 90);
+  desk.relay.taken({"n2"}, {id, 5});
+  CHECK(desk.client.take<ExecTaken>().empty());
+  desk.relay.taken({"n1"}, {id, 5});
+  CHECK(desk.client.take<ExecTaken>().at(0).bytes == 5);
 }
 
 TEST_CASE("bytes of a command go both ways, between its client and its node alone") {

@@ -1,0 +1,171 @@
+// `muster forward JOB PORT`: connections to a port of this machine end at a port, or a Unix socket,
+// of a node of the job. A process for each connection: one that stands still holds no other up, and
+// all end with this one.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+
+#include "cli/client/exec_session.h"
+#include "cli/client/start.h"
+#include "cli/job/ssh_keys.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
+#include "launcher/os/fd.h"
+
+namespace muster {
+
+namespace {
+
+struct ForwardOptions {
+  NodePlace place;
+  std::vector<std::string> targets;
+  bool stdio = false;
+};
+
+struct Tunnel {
+  std::uint16_t port = 0;  // here; 0: any
+  std::string target;      // there
+  Fd listener;
+};
+
+std::optional<std::uint16_t> port_in(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
+  const bool is_whole = failure == std::errc() && end == text.data() + text.size();
+  return is_whole ? std::optional(port) : std::nullopt;
+}
+
+Result<Tunnel> read_tunnel(const std::string& text) {
+  const std::size_t colon = text.starts_with('/') ? text.npos : text.find(':');
+  Tunnel tunnel;
+  tunnel.target = colon == text.npos ? text : text.substr(colon + 1);
+  const bool is_path = tunnel.target.starts_with('/');
+  const auto there = port_in(tunnel.target);
+  const auto here = colon != text.npos ? port_in(text.substr(0, colon))
+                    : is_path          ? std::optional<std::uint16_t>(0)
+                                       : there;
+  if (!here || !(is_path || (there && *there != 0))) {
+    return Error{"'" + text + "': expected [LOCAL:]PORT or [LOCAL:]/path/of/a/socket"};
+  }
+  tunnel.port = *here;
+  return tunnel;
+}
+
+sockaddr_in loopback(std::uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+Status open_here(Tunnel& tunnel) {
+  sockaddr_in address = loopback(tunnel.port);
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  socklen_t size = sizeof address;
+  const int yes = 1;
+  tunnel.listener = Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int fd = tunnel.listener.get();
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (::bind(fd, name, size) != 0 || ::listen(fd, SOMAXCONN) != 0 ||
+      ::getsockname(fd, name, &size) != 0) {
+    return system_error("listen on 127.0.0.1:" + std::to_string(tunnel.port));
+  }
+  tunnel.port = ntohs(address.sin_port);
+  return Done{};
+}
+
+int serve(const Home& home, const Exec& request, ExecEnds ends, const CommonOptions& common) {
+  auto client = ControllerClient::connect(home);
+  if (!client) return print_error(client.error().message, internal_error, common);
+  if (!*client) return print_error("no controller is running", internal_error, common);
+  return ExecSession(std::move(**client), ends, common).run(request);
+}
+
+// In a process of its own.
+void serve_apart(const Home& home, Exec request, const Tunnel& tunnel,
+                 const CommonOptions& common) {
+  const Fd peer(::accept4(tunnel.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const pid_t parent = ::getpid();
+  if (!peer || ::fork() != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  request.channel->socket = tunnel.target;
+  ::_exit(serve(home, request, {.input = peer.get(), .output = peer.get()}, common));
+}
+
+[[noreturn]] void serve_all(const Home& home, const Exec& request,
+                            const std::vector<Tunnel>& tunnels, const CommonOptions& common) {
+  ::signal(SIGCHLD, SIG_IGN);  // nobody asks how a connection ended
+  std::vector<pollfd> wanted;
+  for (const Tunnel& tunnel : tunnels) wanted.push_back({tunnel.listener.get(), POLLIN, 0});
+  while (true) {
+    if (::poll(wanted.data(), wanted.size(), -1) < 0) continue;
+    for (std::size_t i = 0; i < tunnels.size(); ++i) {
+      if (wanted[i].revents != 0) serve_apart(home, request, tunnels[i], common);
+    }
+  }
+}
+
+int serve_stdio(const Home& home, Exec request, const std::vector<std::string>& targets,
+                const CommonOptions& common) {
+  if (targets.size() != 1) {
+    return print_error("--stdio takes one PORT, or one path", usage_error, common);
+  }
+  request.channel->socket = targets.front();
+  if (targets.front() != "ssh") return serve(home, request, {}, common);
+  auto keys = ssh_keys_of(home, request.job);
+  if (!keys) return print_error(keys.error().message, internal_error, common);
+  request.channel->socket.clear();
+  request.channel->ssh = std::move(*keys);
+  return serve(home, request, {}, common);
+}
+
+int forward(const ForwardOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  std::vector<Tunnel> tunnels;
+  for (const std::string& text : options.stdio ? std::vector<std::string>() : options.targets) {
+    auto tunnel = read_tunnel(text);
+    if (!tunnel) return print_error(tunnel.error().message, usage_error, common);
+    tunnels.push_back(std::move(*tunnel));
+  }
+  int exit_code = 0;
+  auto request = request_at(options.place, home, exit_code, common);
+  if (!request) return exit_code;
+  if (const auto client = ensure_controller(home, common); !client) {
+    return print_error(client.error().message, internal_error, common);
+  }
+  request->channel = exec_channel();
+  if (options.stdio) return serve_stdio(home, *request, options.targets, common);
+  for (Tunnel& tunnel : tunnels) {
+    const Status opened = open_here(tunnel);
+    if (!opened) return print_error(opened.error().message, internal_error, common);
+  }
+  for (const Tunnel& tunnel : tunnels) {
+    write_all(Stream::out, "127.0.0.1:" + std::to_string(tunnel.port) + " -> " + tunnel.target +
+                               " on a node of " + request->job.value + "\n");
+  }
+  serve_all(home, *request, tunnels, common);
+}
+
+}  // namespace
+
+void add_forward(CommandLine& line) {
+  line.verb<ForwardOptions>(
+      {"forward", "Reach a port of a job's node at this machine: muster forward JOB 8888"}, forward,
+      [](Arguments& of, ForwardOptions& options) {
+        declare_place(of, options.place);
+        of.arguments("PORT", options.targets,
+                     "[LOCAL:]PORT, or [LOCAL:]PATH of a socket in the job's directory; LOCAL 0: "
+                     "any");
+        of.flag("--stdio", options.stdio, "One connection, to standard input and output");
+      });
+}
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+// `muster ssh-config JOB`: settings with which ssh, scp, rsync and editors reach the nodes of a job
+// as they reach any host.
+#include <algorithm>
+#include <cctype>
+
+#include "cli/client/find.h"
+#include "cli/client/start.h"
+#include "cli/job/ssh_keys.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
+
+namespace muster {
+
+namespace {
+
+// Neither ssh's own file nor the shell that runs a ProxyCommand takes anything else as it stands.
+bool is_plain(const std::string& path) {
+  return std::ranges::all_of(path, [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("/._-+@,:=").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+// As the job was submitted: by node.
+std::string account_on(const std::vector<Record>& records, const std::string& node) {
+  std::string user;
+  for (const Record& record : records) {
+    const auto* seen = std::get_if<Observation>(&record.what);
+    const auto* submitted = seen ? std::get_if<JobSubmitted>(seen) : nullptr;
+    if (submitted == nullptr) continue;
+    for (const NodeAddress& address : submitted->target.nodes) {
+      if (address.id.value == node) user = address.user;
+    }
+  }
+  return user.empty() ? user_name() : user;
+}
+
+std::vector<std::string> nodes_of(const JobRow& row) {
+  std::vector<std::string> nodes;
+  for (std::size_t at = 0; at < row.nodes.size();) {
+    const std::size_t end = std::min(row.nodes.find(',', at), row.nodes.size());
+    nodes.push_back(row.nodes.substr(at, end - at));
+    at = end + 1;
+  }
+  return nodes;
+}
+
+std::string block(const Home& home, const JobId& job, std::size_t index, const std::string& user) {
+  const std::string number = std::to_string(index);
+  const std::string keys = ssh_directory(home, job).string();
+  return "Host " + job.value + "-node-" + number + "\n  User " + user +
+         "\n  ProxyCommand env MUSTER_HOME=" + home.root.string() + " " + muster_program() +
+         " forward --stdio " + job.value + " --node " + number + " ssh\n  HostKeyAlias muster-" +
+         job.value + "\n  UserKnownHostsFile " + keys +
+         "/known_hosts\n  StrictHostKeyChecking yes\n  IdentityFile " + keys +
+         "/identity\n  IdentitiesOnly yes\n  PasswordAuthentication no\n";
+}
+
+int print_ssh_config(const std::string& typed, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  int exit_code = 0;
+  const auto request = request_at({.job = typed, .rank = {}, .node = {}}, home, exit_code, common);
+  if (!request) return exit_code;
+  for (const std::string& path : {home.root.string(), muster_program()}) {
+    if (is_plain(path)) continue;
+    return print_error("ssh's settings cannot hold the path " + path + ": use another one",
+                       internal_error, common);
+  }
+  const auto found = open_job(home, request->job.value);
+  if (!found) return without_job(home, found.error(), common);
+  const auto records = found->store->records_of(request->job);
+  if (!records) return print_error(records.error().message, internal_error, common);
+  if (const auto keys = ssh_keys_of(home, request->job); !keys) {
+    return print_error(keys.error().message, internal_error, common);
+  }
+  std::string text;
+  const auto nodes = nodes_of(found->row);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    text += block(home, request->job, i, account_on(*records, nodes[i]));
+  }
+  write_all(Stream::out, text);
+  return 0;
+}
+
+}  // namespace
+
+void add_ssh_config(CommandLine& line) {
+  line.verb<std::string>(
+      {"ssh-config", "Print settings with which ssh, scp and rsync reach a job's nodes"},
+      print_ssh_config, [](Arguments& of, std::string& job) {
+        of.argument("JOB", job, "Job name, or the beginning of one");
+        of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+      });
+}
+
+}  // namespace muster
