@@ -8,6 +8,7 @@
 #include "cli/job/ssh_keys.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -68,6 +69,10 @@ int print_ssh_config(const std::string& typed, const CommonOptions& common) {
   }
   const auto found = open_job(home, request->job.value);
   if (!found) return without_job(home, found.error(), common);
+  if (found->row.ended_at) {
+    return print_error("job " + found->row.name + " has ended: " + found->row.state,
+                       static_cast<int>(ExitCode::failure), common);
+  }
   const auto records = found->store->records_of(request->job);
   if (!records) return print_error(records.error().message, internal_error, common);
   if (const auto keys = ssh_keys_of(home, request->job); !keys) {
