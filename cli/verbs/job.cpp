@@ -135,7 +135,7 @@ void add_connect(CommandLine& line) {
                           open_shell, [](Arguments& of, NodePlace& place) {
                             name_option(of, place.job);
                             of.option("-i,--node-index", place.node, "Node of the job, from 0");
-                            of.ignored("-k,--private-key-file-path", "Ignored: no key is needed");
+                            of.ignored("-k,--private-key-file-path", "Key file: none is needed");
                           });
 }
 
