@@ -1,5 +1,7 @@
 // Agent's part that talks: who may connect, who is the controller, and what it asks of the agent
 // itself. What it asks of an attempt or of the node is handled there.
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "launcher/agent/agent.h"
@@ -153,6 +155,9 @@ void Agent::handle(const StopAttempt& request, std::string_view) {
 void Agent::handle(const ForgetAttempt& request, std::string_view) {
   node_.attempt_over(key_of(request));
   execs_.end_connections(key_of(request));
+  // Keys go at once: this agent may leave before the rest has gone.
+  std::error_code ignored;
+  std::filesystem::remove_all(layout_of(site_.run, key_of(request)).spool + "/ssh", ignored);
   attempts_.forget(request);
   step_attempts();
   schedule_tick();

@@ -180,9 +180,11 @@ no_forward() { [ -z "$(processes_of_home '[f]orward into')" ]; }
 until_true 20 no_forward
 
 # --- plain ssh
+nothing_left() { [ -z "$(find "$MUSTER_HOME" -name host_key)" ]; }
 if command -v sshd >/dev/null || [ -x /usr/sbin/sshd ]; then
   expect 0 "$MUSTER" ssh-config into; cp "$work/out" "$work/config"
   expect 0 ssh -F "$work/config" into-node-1 'echo $RANK-$COLOUR; exit 0'; has out "1-light blue"
+  ! nothing_left || fail "no host key was found on the node"
   expect 9 ssh -F "$work/config" into-node-0 'exit 9'
   head -c 3000000 /dev/urandom >"$work/file"
   expect 0 scp -q -F "$work/config" "$work/file" "into-node-0:$work/copied"
@@ -198,8 +200,5 @@ fi
 
 expect 0 "$MUSTER" cancel into --grace 1s
 until_true 30 no_process_of into
-nothing_left() {
-  [ -z "$(find "$MUSTER_HOME" "$HOME/.muster" -path '*/into/*' -name host_key 2>/dev/null)" ]
-}
 until_true 30 nothing_left
 expect 1 "$MUSTER" ssh-config into; has err "has ended: Canceled"
