@@ -300,9 +300,12 @@ RestartSettings delays_of(const Job& job) {
   return delays;
 }
 
+// The first restart of a job waits for nothing, unless a rule knows what to wait for.
 Milliseconds delay_of(const Job& job, Reaction action) {
   const AttemptCause& cause = last(job).cause;
-  if (!is_charged(cause)) return Milliseconds{0};
+  const bool is_rules = cause.rules.rule && cause.rules.rule->delay;
+  const bool is_first = std::ranges::none_of(job.past, &PastAttempt::charged);
+  if (!is_charged(cause) || (is_first && !is_rules)) return Milliseconds{0};
   const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
   const RestartSettings delays = delays_of(job);
   return std::min(with_jitter(retry_delay(delays, n), job.id, last(job).id), delays.max_delay);

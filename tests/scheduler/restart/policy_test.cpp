@@ -320,7 +320,8 @@ TEST_CASE("no pause is longer than restart.max_delay, jitter included") {
     auto job = a_job(name).on_nodes(1);
     job.spec().muster.restart.delay = job.spec().muster.restart.max_delay = Seconds{10};
     bench.start(job);
-    bench.exit_and_obey(0, {3, 0}, {}, name);
+    bench.exit_and_obey(0, {3, 0}, {}, name);  // its first restart waits for nothing
+    bench.exit_and_obey(0, {4, 0}, {}, name);
     REQUIRE(bench.last<RetryScheduled>());
     const auto pause = bench.last<RetryScheduled>()->at - bench.now;
     CHECK(pause <= Seconds{10});
@@ -359,6 +360,19 @@ TEST_CASE("only two failures alike before any progress, one after the other, giv
   CHECK(bench.is_in<Running>());
 }
 
+TEST_CASE("the first restart of a job waits for nothing, the second as long as it always did") {
+  Bench bench(a_job().on_nodes(1).restarts(9));
+  bench.exit_and_obey(0, {3, 0});
+  CHECK(bench.last<RetryScheduled>()->at == bench.now);
+  CHECK_THAT(bench.last<RetryScheduled>()->rule, ContainsSubstring("after 0 s"));
+  CHECK(bench.is_in<Running>());
+  const RestartSettings delays = bench.job().spec.muster.restart;
+  const AttemptId second = bench.attempt().id;
+  bench.exit_and_obey(0, {4, 0});
+  CHECK(bench.last<RetryScheduled>()->at - bench.now ==
+        with_jitter(retry_delay(delays, 2), JobId{"train"}, second));
+}
+
 TEST_CASE("the pause grows with each failure in a row, and begins again after progress") {
   Bench bench;
   auto job = a_job().on_nodes(1).restarts(99).no_progress_cycles(99);
@@ -369,7 +383,9 @@ TEST_CASE("the pause grows with each failure in a row, and begins again after pr
     const AttemptId attempt = bench.attempt().id;
     bench.exit_and_obey(0, {code, 0});
     const auto pause = bench.last<RetryScheduled>()->at - bench.now;
-    CHECK(pause == with_jitter(retry_delay(delays, in_a_row), JobId{"train"}, attempt));
+    const bool is_first = bench.job().past.size() == 1;
+    const Milliseconds grown = with_jitter(retry_delay(delays, in_a_row), JobId{"train"}, attempt);
+    CHECK(pause == (is_first ? Milliseconds{0} : grown));
     bench.obey_after(Seconds{1000});
   };
   fails_with_pause(1, 1);
