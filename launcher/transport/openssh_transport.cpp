@@ -263,7 +263,10 @@ LinkFailure openssh_failure(const NodeAddress& node, const RemoteExit& exit,
   if (found == nullptr) {
     return {LinkFailureKind::unreachable, said + "; try the same with `ssh " + node.host + "`"};
   }
-  return {found->kind, said + "; " + std::string(found->cure)};
+  // Of a host on the way, or by another name, it is not known who refuses.
+  const bool is_denied = mentions(errors, "connect to host " + node.host + " port ") &&
+                         mentions(errors, "Connection refused");
+  return {found->kind, said + "; " + std::string(found->cure), false, is_denied};
 }
 
 }  // namespace muster

@@ -20,10 +20,12 @@ enum class LinkFailureKind {
 
 struct LinkFailure {
   LinkFailureKind kind = LinkFailureKind::lost;
-  std::string message;  // a whole sentence that names host and cure
+  std::string message;     // a whole sentence that names host and cure
   bool is_silent = false;  // lost without an end of the connection: the host may be dead
+  // The host, or a router before it, has answered that nothing takes connections there.
+  bool is_denied = false;
 
-  MUSTER_FIELDS(kind, message, is_silent)
+  MUSTER_FIELDS(kind, message, is_silent, is_denied)
 };
 
 // Waiting does not mend these: a job that needs the node fails at once.

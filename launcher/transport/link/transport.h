@@ -92,6 +92,8 @@ struct Connected {
   std::string methods{};            // key exchange, host key, cipher and MAC; empty: unknown
   std::optional<NodeId> through{};  // the node whose relay carries the link; none: direct
   std::string first_contact{};      // a sentence on its host key; empty: it was known
+  // To the host, as the kernel measured it; nothing: unknown.
+  std::optional<std::chrono::microseconds> round_trip{};
 };
 
 using ConnectResult = std::variant<Connected, LinkFailure>;

@@ -161,8 +161,9 @@ void SshSession::read() {
         if (!self || self->is_closed()) return;
         self->reading_ = false;
         if (error) {
-          self->close(error == boost::asio::error::eof ? "the host closed the connection"
-                                                       : error.message());
+          const bool is_end = error == boost::asio::error::eof;
+          self->close(is_end ? "the host closed the connection" : error.message(),
+                      is_end || error == boost::asio::error::connection_reset);
         } else {
           self->input_.append(self->buffer_.get(), size);
         }
@@ -183,9 +184,9 @@ void SshSession::send() {
                            });
 }
 
-void SshSession::close(const std::string& reason) {
+void SshSession::close(const std::string& reason, bool is_by_host) {
   if (is_closed()) return;
-  state_ = Closed{reason};
+  state_ = Closed{reason, is_by_host};
   boost::system::error_code ignored;
   socket_.close(ignored);
 }
@@ -198,6 +199,11 @@ libssh2_socket_t SshSession::handle() const {
 std::string SshSession::close_reason() const {
   const auto* closed = std::get_if<Closed>(&state_);
   return closed == nullptr ? "" : closed->reason;
+}
+
+bool SshSession::was_closed_by_host() const {
+  const auto* closed = std::get_if<Closed>(&state_);
+  return closed != nullptr && closed->is_by_host;
 }
 
 std::string SshSession::methods() const {

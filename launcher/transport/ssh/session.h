@@ -64,9 +64,10 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
 
   // Asks for one on_progress from the io_context, after something was queued.
   void wake();
-  void close(const std::string& reason);
+  void close(const std::string& reason, bool is_by_host = false);
   bool is_closed() const { return std::holds_alternative<Closed>(state_); }
   std::string close_reason() const;  // empty: it is not closed
+  bool was_closed_by_host() const;   // it answered, with an end or a reset
   std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
   std::string last_error();
   std::string methods() const;  // what was agreed on with the host, for people; after the handshake
@@ -79,6 +80,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   };
   struct Closed {
     std::string reason;
+    bool is_by_host = false;
   };
 
   static SessionMemory& memory_of(void** self);

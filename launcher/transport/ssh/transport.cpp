@@ -10,7 +10,6 @@
 #include <variant>
 #include <vector>
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -19,6 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "launcher/os/tcp_facts.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/handshake_gate.h"
@@ -185,13 +185,15 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   void resolved(ResolveResult result);
   void wait_for_gate();
   void connect_tcp(HandshakeGate::Pass pass);
-  void connected(boost::system::error_code error);
+  void try_address(std::size_t index);
+  void connected();
+  void not_connected(boost::system::error_code error, bool is_answer);
   void log_in();
   void logged_in(const LoginResult& result);
   void dropped(const std::string& reason);
   void attach(std::shared_ptr<SshSession> session);
   void attached(AttachResult result);
-  void fail(LinkFailureKind kind, const std::string& message);
+  void fail(LinkFailureKind kind, const std::string& message, bool is_denied = false);
   std::string reported_contact();
   void finish(SshConnectResult result);
 
@@ -211,6 +213,7 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   boost::asio::steady_timer timer_;
   LoginReport report_;
   std::string methods_;
+  std::optional<std::chrono::microseconds> round_trip_;
   Endpoints endpoints_;
   State state_;
   int drops_ = 0;
@@ -285,26 +288,48 @@ void SshConnect::connect_tcp(HandshakeGate::Pass pass) {
   report_.phases.restart();
   const auto session = std::make_shared<SshSession>(context_->io);
   enter(Connecting{session, std::move(pass)});
-  // Asio looks at the socket before it calls, also when it was closed.
-  boost::asio::async_connect(session->socket(), endpoints_,
-                             guarded([session](SshConnect& self, boost::system::error_code error,
-                                               const auto&) { self.connected(error); }));
+  try_address(0);
 }
 
-void SshConnect::connected(boost::system::error_code error) {
+// Each address of the host in turn; what the last one met counts.
+void SshConnect::try_address(std::size_t index) {
+  const auto session = std::get<Connecting>(state_).session;
+  auto& socket = session->socket();
+  boost::system::error_code error;
+  socket.close(error);
+  if (socket.open(endpoints_[index].protocol(), error)) return not_connected(error, false);
+  keep_network_errors(socket.native_handle(), true);
+  // Asio looks at the socket before it calls, also when it was closed.
+  socket.async_connect(
+      endpoints_[index],
+      guarded([session, index](SshConnect& self, boost::system::error_code failed) {
+        if (!failed) return self.connected();
+        if (index + 1 < self.endpoints_.size()) return self.try_address(index + 1);
+        const bool is_open = session->socket().is_open();
+        self.not_connected(failed, is_open && !was_nobody_there(session->socket().native_handle()));
+      }));
+}
+
+// `is_answer`: somebody else has said so, the host or a router.
+void SshConnect::not_connected(boost::system::error_code error, bool is_answer) {
   if (error == boost::asio::error::connection_refused) {
-    return fail(LinkFailureKind::unreachable, "port " + std::to_string(node_.port) +
-                                                  " refuses connections; does sshd run there?");
+    return fail(LinkFailureKind::unreachable,
+                "port " + std::to_string(node_.port) + " refuses connections; does sshd run there?",
+                true);
   }
-  // Nobody has cancelled it: that is Asio's word for a socket that cannot be opened.
-  if (error == boost::asio::error::operation_aborted) {
+  if (error == boost::asio::error::no_descriptors) {
     return fail(LinkFailureKind::unreachable, "not queried: " + no_descriptors_text());
   }
-  if (error) {
-    return fail(LinkFailureKind::unreachable, "cannot connect to port " +
-                                                  std::to_string(node_.port) + ": " +
-                                                  error.message() + "; check the network");
-  }
+  const bool is_denied = error == boost::asio::error::connection_reset ||
+                         (error == boost::asio::error::host_unreachable && is_answer);
+  fail(LinkFailureKind::unreachable,
+       "cannot connect to port " + std::to_string(node_.port) + ": " + error.message() +
+           "; check the network",
+       is_denied);
+}
+
+void SshConnect::connected() {
+  keep_network_errors(std::get<Connecting>(state_).session->socket().native_handle(), false);
   report_.phases.finish("tcp");
   log_in();
 }
@@ -332,13 +357,15 @@ void SshConnect::dropped(const std::string& reason) {
   if (++drops_ > limits().retries) {
     return fail(LinkFailureKind::unreachable,
                 "sshd closed " + std::to_string(drops_) + " connections before login (" + reason +
-                    "); see its log there, and MaxStartups in sshd_config");
+                    "); see its log there, and MaxStartups in sshd_config",
+                std::get<LoggingIn>(state_).session->was_closed_by_host());
   }
   enter(Pausing{pause_after_drops(drops_, context_->jitter)});
 }
 
 void SshConnect::attach(std::shared_ptr<SshSession> session) {
   methods_ = session->methods();
+  round_trip_ = tcp_round_trip(session->handle());
   enter(Attaching{attach_agent(
       context_->io, make_ssh_shell(std::move(session)), context_->pushes, node_, launch_, nullptr,
       guarded([](SshConnect& self, AttachResult result) { self.attached(std::move(result)); }))});
@@ -351,12 +378,13 @@ void SshConnect::attached(AttachResult result) {
   report_.phases.append(agent.profile);
   agent.profile = report_.phases.profile();
   agent.methods = std::move(methods_);
+  agent.round_trip = round_trip_;
   agent.first_contact = reported_contact();
   finish(std::move(agent));
 }
 
-void SshConnect::fail(LinkFailureKind kind, const std::string& message) {
-  finish(LinkFailure{kind, describe(node_) + ": " + message});
+void SshConnect::fail(LinkFailureKind kind, const std::string& message, bool is_denied) {
+  finish(LinkFailure{kind, describe(node_) + ": " + message, false, is_denied});
 }
 
 // Once: the next login finds the key on record.

@@ -44,6 +44,7 @@ TEST_CASE("names and ports that do not answer are told apart") {
   const auto refused = one.connect();
   CHECK(failed_with(refused, LinkFailureKind::unreachable));
   CHECK_THAT(message_of(refused), ContainsSubstring("port 23 refuses connections"));
+  CHECK(std::get<LinkFailure>(refused).is_denied);
   one.node.host = "no-such-host.invalid";
   const auto unknown = one.connect();
   INFO(message_of(unknown));
@@ -256,6 +257,7 @@ TEST_CASE("something that is not sshd is given up") {
   const auto silent = one.connect(settings);
   CHECK(failed_with(silent, LinkFailureKind::unreachable));
   CHECK_THAT(message_of(silent), ContainsSubstring("login timed out"));
+  CHECK_FALSE(std::get<LinkFailure>(silent).is_denied);  // it may only stand still
   one.node.port = 2223;
   const std::string closer =
       "setsid python3 -c 'import socket\ns=socket.socket()\ns.bind((\"\",2223))\ns.listen()\n"
@@ -265,6 +267,21 @@ TEST_CASE("something that is not sshd is given up") {
   const auto closing = one.connect(settings);
   CHECK(failed_with(closing, LinkFailureKind::unreachable));
   CHECK_THAT(message_of(closing), ContainsSubstring("closed 3 connections before login"));
+  CHECK(std::get<LinkFailure>(closing).is_denied);
+}
+
+TEST_CASE("an address that nobody has is not refused, and the round trip to a host is measured") {
+  if (!TestCluster::permitted()) return;
+  OneHost one;
+  const auto reached = one.connect();
+  REQUIRE(std::holds_alternative<Connected>(reached));
+  REQUIRE(std::get<Connected>(reached).round_trip);
+  CHECK(*std::get<Connected>(reached).round_trip < std::chrono::milliseconds(50));
+  one.node.host = one.node.host.substr(0, one.node.host.rfind('.')) + ".249";
+  const auto nobody = one.connect();
+  INFO(message_of(nobody));
+  CHECK(failed_with(nobody, LinkFailureKind::unreachable));
+  CHECK_FALSE(std::get<LinkFailure>(nobody).is_denied);
 }
 
 TEST_CASE("a full disk, a foreign binary and a broken shell are told apart") {

@@ -80,6 +80,9 @@ TEST_CASE("what ssh says becomes a kind of failure") {
         LinkFailureKind::unknown_host);
   CHECK(ssh_said("ssh: connect to host n1 port 22: Connection refused").kind ==
         LinkFailureKind::unreachable);
+  CHECK(ssh_said("ssh: connect to host 10.0.0.1 port 22: Connection refused").is_denied);
+  CHECK_FALSE(ssh_said("ssh: connect to host gate port 22: Connection refused").is_denied);
+  CHECK_FALSE(ssh_said("ssh: connect to host 10.0.0.1 port 22: No route to host").is_denied);
   CHECK(ssh_said("ssh: connect to host n1 port 22: Connection timed out").kind ==
         LinkFailureKind::unreachable);
   CHECK(ssh_said("u@n1: Permission denied (publickey).").kind == LinkFailureKind::refused_key);
