@@ -226,13 +226,13 @@ std::optional<Time> last_sign_of_life(const Home& home) {
 }
 
 Milliseconds lease_of(const Store& store, const JobId& job) {
-  Milliseconds lease = ComputeTarget{}.lease;
+  std::optional<Milliseconds> lease;  // nothing: far_lease at the most
   const auto records = store.records_of(job);
   for (const Record& record : records ? *records : std::vector<Record>()) {
     if (const auto* begun = record_as<JobSubmitted>(record)) lease = begun->target.lease;
     if (const auto* again = record_as<ResumeRequested>(record)) lease = again->target.lease;
   }
-  return lease;
+  return lease.value_or(far_lease);
 }
 
 std::string names_of(const std::vector<JobRow>& jobs) {

@@ -18,15 +18,21 @@ class AgentLease {
   void heard(BootTime stamp, BootTime now) {
     // A stamp of the future is no word of this agent's.
     heard_at_ = std::max(heard_at_, std::min(stamp, now));
+    lease_ = agreed_;
   }
   // A controller greets and says how long its lease is. A shorter one may be over already, counted
-  // from the last word that was heard: it counts from here, as far as the earlier one lasts.
+  // from the last word that was heard: it counts from here, as far as the earlier one lasts. A
+  // longer one counts from the first word that is heard: before, the answer to this greeting may be
+  // lost, and the controller go on counting the earlier one.
   void greeted(std::chrono::milliseconds lease, BootTime now) {
+    agreed_ = lease;
+    if (lease >= lease_) return;
     spared_until_ = std::min(end(), now + lease);
     lease_ = lease;
   }
 
   BootTime end() const { return std::max(heard_at_ + lease_, spared_until_); }
+  std::chrono::milliseconds agreed() const { return agreed_; }
 
  private:
   // For a controller that has not said yet how long its lease is.
@@ -34,6 +40,7 @@ class AgentLease {
 
   BootTime heard_at_;
   std::chrono::milliseconds lease_{first_lease};
+  std::chrono::milliseconds agreed_{first_lease};  // `lease_`, or a longer one
   BootTime spared_until_{0};  // whatever the lease: a shorter one has just begun to count
 };
 

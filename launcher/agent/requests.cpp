@@ -61,7 +61,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
     older->close();
     line_lost();
   }
-  lease_.greeted(hello.lease, host_.clock.boot());
+  lease_.greeted(hello.near_lease.value_or(hello.lease), host_.clock.boot());
   grant_lease();
   cleaning_.keep(hello.retention);
   line_.attach(peer);
@@ -77,6 +77,7 @@ void Agent::greet(const std::shared_ptr<PeerConnection>& peer, const Hello& hell
   welcome_.gpus = gpus_here(site_.environment);
   welcome_.boot_ms = boot_ms();
   welcome_.clock = clock_stamps(hello.sent_us);
+  welcome_.lease = lease_.agreed();
   line_.send(welcome_);
   notice_.watch(hello.notice_file);
   notice_.poll();

@@ -324,7 +324,8 @@ void Controller::node_up(const NodeId& node, const Welcome& welcome) {
             reached.methods,
             reached.through,
             welcome.gpus,
-            reached.first_contact};
+            reached.first_contact,
+            connection->held_lease()};
   report_first_contact(up);
   observe(std::move(up));
 }
@@ -339,7 +340,9 @@ void Controller::report_first_contact(const LinkUp& up) {
 
 void Controller::node_down(const NodeId& node, const LinkFailure& failure,
                            std::optional<Interval> silent_us) {
-  observe(LinkDown{node, failure, on_this_host(silent_us)});
+  LinkDown down{node, failure, on_this_host(silent_us)};
+  if (const AgentConnection* lost = pool_.find(node)) down.silent = lost->silent_at_loss();
+  observe(std::move(down));
 }
 
 void Controller::progress(const JobId& job, const JobEvent& event) {

@@ -3,7 +3,7 @@
 // message about an attempt names it; an agent answers repeated requests again and does the work
 // once.
 //
-// Conversation: Hello -> Welcome, then requests in any order; Ping at least every lease/4.
+// Conversation: Hello -> Welcome, then requests in any order; Ping at least every lease/5.
 // What renews the agent's lease is said at Ping.
 #pragma once
 

@@ -41,9 +41,10 @@ struct Welcome {
   std::optional<ClockStamps> clock{};
   bool measures = false;         // knows MeasureNode and CheckNode::measures; agents before did not
   std::vector<JobId> folders{};  // jobs of which more than checkpoints is there; not all if many
+  std::optional<Milliseconds> lease{};  // that counts, at the latest from the first renewal
 
   MUSTER_FIELDS(version, agent_id, boot_id, host_name, address, cores, memory_bytes, gpus, build_id,
-                holds_attempts, held, boot_ms, clock, measures, folders)
+                holds_attempts, held, boot_ms, clock, measures, folders, lease)
 };
 
 struct Pong {

@@ -65,8 +65,11 @@ struct Hello {
   std::string notice_file{};              // ComputeTarget::notice_file
   std::optional<HealthProfile> health{};  // ComputeTarget::health
   RetentionLimits retention{};
+  // In place of `lease`, for an agent that says at Welcome which one it holds; older ones do not.
+  std::optional<Milliseconds> near_lease{};
 
-  MUSTER_FIELDS(retention, version, controller_id, node, lease, sent_us, notice_file, health)
+  MUSTER_FIELDS(retention, version, controller_id, node, lease, sent_us, notice_file, health,
+                near_lease)
 };
 
 // The lease counts from `heard_ms`: when the agent sent the newest word that the controller has got

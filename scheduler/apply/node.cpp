@@ -125,7 +125,7 @@ void apply_one(State& state, Time at, const LinkDown& record) {
   if (!was_lost) {
     std::optional<LinkUp> last;
     if (const LinkUp* agent = last_agent(known)) last = *agent;
-    known.link = Unlinked{record.failure, at, last, at};
+    known.link = Unlinked{record.failure, at, last, at, {}, at - record.silent};
   }
   auto& lost = std::get<Unlinked>(known.link);
   if (record.is_untried && was_lost) return lost.sought_since.reset();

@@ -15,11 +15,22 @@ namespace muster {
 namespace {
 
 // Until when a lost node is waited for.
-Time end_of_patience(const Job& job, const Attempt& attempt, const Unlinked& link, bool is_spared) {
-  const Time latest = link.since + job.target.unreachable;
+Time end_of_patience(Milliseconds most, const Attempt& attempt, const Unlinked& link,
+                     bool is_spared) {
+  const Time latest = link.heard_at + most;
+  if (link.failure.is_denied) return std::min(latest, link.heard_at + lost_when_denied);
   if (!is_spared) return latest;
-  const Time moved = std::max(link.since, attempt.stepped_at.value_or(link.since));
+  const Time moved = std::max(link.heard_at, attempt.stepped_at.value_or(link.heard_at));
   return std::min(latest, moved + lost_with_spare);
+}
+
+// Until the lost node is fenced nothing can begin, and without it the others finish no step. Beyond
+// that time only a rank that still writes a checkpoint holds the next attempt up.
+Milliseconds grace_without(Turn& turn, const Job& job, const NodeId& id, const Unlinked& link,
+                           Milliseconds asked) {
+  const Milliseconds lease = lease_of(turn.state, job, id);
+  const Time fenced = link.heard_at + lease + lease_margin(lease);
+  return std::clamp(fenced - end_of_grace - turn.moment.now(), Milliseconds{0}, asked);
 }
 
 }  // namespace
@@ -93,12 +104,15 @@ std::optional<StopBegun> unreachable(Turn& turn, const Job& job, const Attempt& 
   if (!turn.troubled.contains(id)) return std::nullopt;
   const Unlinked* link = unlinked(turn.state, id);
   if (!link || !has_unfinished_ranks(attempt, node_index)) return std::nullopt;
-  const Time end = end_of_patience(job, attempt, *link, is_spared);
+  const Milliseconds most = patience_with(turn.state, job, id);
+  const Time end = end_of_patience(most, attempt, *link, is_spared);
   if (!turn.moment.reached(end)) return std::nullopt;
-  return stop_for(
-      job, attempt, StopReason::node_lost,
-      id.value + " was lost for " + duration_text(end - link->since) + ": " + link->failure.message,
-      id);
+  StopBegun why = stop_for(job, attempt, StopReason::node_lost,
+                           id.value + " was lost for " + duration_text(end - link->heard_at) +
+                               ": " + link->failure.message,
+                           id);
+  why.grace = grace_without(turn, job, id, *link, why.grace);
+  return why;
 }
 
 }  // namespace muster

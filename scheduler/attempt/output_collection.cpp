@@ -34,11 +34,13 @@ bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const Attem
 }
 
 // A job that is done, or goes on, waits for a node longer than one that shall run again.
-Milliseconds patience(const Job& job, const Attempt& attempt) {
+Time end_of_patience(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
+                     const Unlinked& link) {
   const auto* collecting = phase_of<Collecting>(attempt);
   const StopBegun* why = collecting && collecting->why ? &*collecting->why : nullptr;
   const bool runs_again = collecting && !(why && why->reason == StopReason::finished);
-  return runs_again || job.cancel ? job.target.unreachable : collect_link_limit;
+  if (!runs_again && !job.cancel) return link.since + collect_link_limit;
+  return link.heard_at + patience_with(turn.state, job, node);
 }
 
 Time asked_since(const Attempt& attempt, const AttemptNode& node) {
@@ -53,7 +55,7 @@ bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const At
     return tries_again(turn, job, attempt, node, failed->at);
   }
   if (const Unlinked* link = unlinked(turn.state, node.id)) {
-    return !turn.moment.reached(link->since + patience(job, attempt));
+    return !turn.moment.reached(end_of_patience(turn, job, attempt, node.id, *link));
   }
   const Time since = asked_since(attempt, node);
   const auto& seen = std::get<NotCollected>(node.collection.state).seen;

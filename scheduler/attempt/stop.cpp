@@ -62,12 +62,14 @@ bool hurry(Turn& turn, const Job& job, const Attempt& attempt) {
 // time of a lost node.
 bool stuck_too_long(Turn& turn, const Job& job, const AttemptNode& node) {
   const auto since = unkillable_since(node);
-  return since && turn.moment.reached(*since + unkillable_limit + job.target.lease);
+  return since &&
+         turn.moment.reached(*since + unkillable_limit + lease_of(turn.state, job, node.id));
 }
 
 bool lease_is_over(Turn& turn, const Job& job, const AttemptNode& node) {
   const Unlinked* link = unlinked(turn.state, node.id);
-  return link && turn.moment.reached(link->since + job.target.lease + lease_margin);
+  const Milliseconds lease = lease_of(turn.state, job, node.id);
+  return link && turn.moment.reached(link->heard_at + lease + lease_margin(lease));
 }
 
 // The node's own going may have begun before the end of the attempt.

@@ -19,7 +19,7 @@ enum class TransportKind { local, ssh, openssh };
 struct NodeAddress {
   NodeId id;
   TransportKind transport = TransportKind::local;
-  std::string host;           // name or address to connect to (ssh)
+  std::string host;  // name or address to connect to (ssh)
   int port = 22;
   std::string user;           // empty: the submitting user
   std::string identity_file;  // empty: the ssh agent, then the usual key files
@@ -43,7 +43,7 @@ struct ConnectSettings {
   Milliseconds resolve_timeout{30000};  // two name servers that are silent, twice
   Milliseconds tcp_timeout{10000};      // three lost SYNs
   Milliseconds login_timeout{45000};    // below sshd's LoginGraceTime, above a slow DNS
-  Milliseconds silence{15000};  // unanswered TCP probes for this long: the link is lost
+  Milliseconds silence{15000};          // unanswered TCP probes for this long: the link is lost
   // Hosts with a key that nobody has on record are not connected to; otherwise the first key of a
   // host is recorded, and told.
   bool refuses_unknown_hosts = false;
@@ -79,14 +79,27 @@ struct RemedyCommands {
   MUSTER_FIELDS(reset, reboot, reboot_from_here)
 };
 
+// The lease of a target that does not set one. A controller with so short a round trip to the node
+// is on its network, and hardly a laptop, whose sleep of 50 s must not end its jobs.
+inline constexpr Milliseconds near_lease{20'000};
+inline constexpr Milliseconds far_lease{60'000};
+inline constexpr std::chrono::microseconds near_round_trip{2'000};
+
+// What may be set. A shorter lease ends jobs for a pause of the controller's disk; after a longer
+// one a lost node holds its job up for more than an hour.
+inline constexpr Milliseconds shortest_lease{3'000};
+inline constexpr Milliseconds longest_lease{3'600'000};
+
 struct ComputeTarget {
   std::string name;
   std::vector<NodeAddress> nodes;  // in order of preference
-  Milliseconds lease{60000};       // silence after which an agent kills its ranks
-  Milliseconds unreachable{30000};  // silence after which a fixed-size attempt is stopped
-  std::string shared_root;         // directory all nodes see under one path; empty: none
-  std::string remote_home;         // muster's directory on a node; empty: ~/.muster
-  int port_min = 20000;            // MASTER_PORT range, below Linux's ephemeral ports
+  // Silence after which an agent kills its ranks. Nothing: near_lease or far_lease, as measured.
+  std::optional<Milliseconds> lease{};
+  // Silence after which a fixed-size attempt is stopped, if the lease is not over sooner.
+  Milliseconds unreachable{30000};
+  std::string shared_root;  // directory all nodes see under one path; empty: none
+  std::string remote_home;  // muster's directory on a node; empty: ~/.muster
+  int port_min = 20000;     // MASTER_PORT range, below Linux's ephemeral ports
   int port_max = 29999;
   ConnectSettings connect;
   std::string notice_file;  // on each node: while it exists the node is about to be taken away

@@ -96,9 +96,10 @@ struct LinkUp {
   std::optional<NodeId> through{};   // the node whose agent reached it
   int gpus = 0;                      // that the driver has there
   std::string first_contact{};       // with its host key, a sentence; empty: it was known
+  Milliseconds lease{0};             // that the agent holds; 0: what its target says
 
   MUSTER_FIELDS(node, boot_id, agent_id, host_name, job_address, profile, methods, through, gpus,
-                first_contact)
+                first_contact, lease)
 };
 
 struct LinkDown {
@@ -108,8 +109,9 @@ struct LinkDown {
   LinkFailure failure;
   std::optional<ClockInterval> silent_since{};  // between its last word and the notice of its loss
   bool is_untried = false;  // the controller has just begun: it has not looked for the node
+  Milliseconds silent{0};   // since its last word on a link that was up, by the controller's clock
 
-  MUSTER_FIELDS(node, failure, silent_since, is_untried)
+  MUSTER_FIELDS(node, failure, silent_since, is_untried, silent)
 };
 
 struct NodeChecked {

@@ -20,8 +20,12 @@ inline constexpr Milliseconds first_word{2'000};
 // not the whole target, for each gets an agent.
 inline constexpr std::size_t asked_besides_least = 8;
 
-// With a spare at hand, waiting for a lost node soon costs more than moving on: ten heartbeats.
-inline constexpr Milliseconds lost_with_spare{10'000};
+// With a spare at hand, waiting for a lost node soon costs more than moving on. A host that stands
+// still for 15 s, and then needs a login, is not lost.
+inline constexpr Milliseconds lost_with_spare{20'000};
+
+// For so long a host may refuse connections after its last word: its sshd or a firewall restarts.
+inline constexpr Milliseconds lost_when_denied{4'000};
 
 // Told in advance, a host goes a little before its time: the proof and the last output have to be
 // gone by then.
@@ -142,8 +146,15 @@ inline constexpr int collect_tries = 5;
 inline constexpr Milliseconds retry_collection_first{5'000};
 inline constexpr Milliseconds retry_collection_most{30'000};
 
-// After its lease an agent needs a moment to kill and reap; clocks of two hosts drift by far less.
-inline constexpr Milliseconds lease_margin{5'000};
+// After its lease an agent, or its keeper, needs a moment to kill and reap. The node's clock may
+// run slower than the controller's by 2 %: crystals differ by 0.02 %, what steers them adds 0.05 %.
+inline constexpr Milliseconds kill_margin{4'000};
+constexpr Milliseconds lease_margin(Milliseconds lease) {
+  return kill_margin + lease / 50;
+}
+
+// After the grace all processes of an attempt get SIGTERM, and so long after that SIGKILL.
+inline constexpr Milliseconds end_of_grace{5'000};
 
 // From a program's last words to its end: an interpreter that unloads its libraries, flushes its
 // logs and says goodbye to services.

@@ -176,6 +176,17 @@ const LinkUp* last_agent(const Node& node) {
   return lost && lost->last ? &*lost->last : nullptr;
 }
 
+Milliseconds lease_of(const State& state, const Job& job, const NodeId& id) {
+  const Node* node = find_node(state, id);
+  const LinkUp* agent = node ? last_agent(*node) : nullptr;
+  if (agent && agent->lease > Milliseconds{0}) return agent->lease;
+  return job.target.lease.value_or(far_lease);
+}
+
+Milliseconds patience_with(const State& state, const Job& job, const NodeId& id) {
+  return std::min(job.target.unreachable, lease_of(state, job, id) * 9 / 10);
+}
+
 const Unlinked* unlinked(const State& state, const NodeId& id) {
   const Node* node = find_node(state, id);
   return node ? std::get_if<Unlinked>(&node->link) : nullptr;

@@ -47,6 +47,11 @@ bool is_spare(const State& state, const Node& node);  // of the job that owns it
 const LinkUp* linked_agent(const State& state, const NodeId& id);
 const LinkUp* last_agent(const Node& node);  // that one, or the one before its link was lost
 const Unlinked* unlinked(const State& state, const NodeId& id);
+// What the agent of a job's node holds, as far as the journal knows.
+Milliseconds lease_of(const State& state, const Job& job, const NodeId& id);
+// For how long after its last word a node is waited for: soon its lease is over and its ranks gone.
+// What its agent counts from is a tenth of the lease older (two beats of its connection).
+Milliseconds patience_with(const State& state, const Job& job, const NodeId& id);
 
 template <class T>
 const T* phase_of(const Attempt& attempt) {

@@ -264,6 +264,7 @@ struct Unlinked {
   Time failed_at;              // the latest failure
   // When this controller first failed to reach it; nothing: it has not tried.
   std::optional<Time> sought_since{};
+  Time heard_at{};  // its last word: its agent's lease was renewed no later
 };
 using LinkState = std::variant<LinkUnknown, Linked, Unlinked>;
 

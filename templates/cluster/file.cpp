@@ -150,6 +150,13 @@ void read_time(const Value& value, Milliseconds& field) {
   field = *duration;
 }
 
+std::optional<Milliseconds> read_lease(const Value& value) {
+  const auto duration = value.duration();
+  if (!duration || (*duration >= shortest_lease && *duration <= longest_lease)) return duration;
+  value.error("expected a duration from 3s to 1h such as 20s");
+  return std::nullopt;
+}
+
 void read_fan_out(const Value& value, TransportKind transport, ConnectSettings& connect) {
   if (!value.present()) return;
   if (transport != TransportKind::local) {
@@ -202,7 +209,7 @@ ComputeTarget read_target(const Value& value) {
   NodeListReader(defaults, target.nodes).read(map.require("nodes"));
   target.shared_root = read_absolute_path(map.take("shared_root"));
   target.remote_home = read_path(map.take("remote_home"));
-  read_time(map.take("lease"), target.lease);
+  target.lease = read_lease(map.take("lease"));
   read_time(map.take("unreachable"), target.unreachable);
   read_ports(map.take("ports"), target);
   target.notice_file = read_absolute_path(map.take("notice_file"));

@@ -13,8 +13,9 @@
 //         - {name: m3, host: 10.0.0.3, port: 2222, user: root, address: 192.168.0.3}
 //       shared_root: /mnt/shared      # one path on all nodes
 //       remote_home: /scratch/muster  # muster's directory on a node; default ~/.muster
-//       lease: 60s                    # silence after which an agent kills its ranks
-//       unreachable: 30s              # silence after which a job is stopped
+//       lease: 20s                    # silence after which an agent kills its ranks; default: 20s
+//                                     # where the controller is near (compute.h), else 60s
+//       unreachable: 30s              # silence after which a job is stopped, the lease at the most
 //       ports: 20000-29999            # for MASTER_PORT
 //       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
 //       remedies: {}                  # commands that reset or reboot a node: remediation.h

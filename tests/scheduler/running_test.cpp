@@ -44,6 +44,53 @@ TEST_CASE("a lost node stops the attempt and restarts it from the last sealed st
   CHECK(bench.last<RetryScheduled>()->reschedule);
 }
 
+TEST_CASE("a host that refuses connections is lost within 5 s of its last word, unless it stops") {
+  Bench bench(a_job().on_nodes(2));
+  LinkDown down{NodeId{"h02"}, {LinkFailureKind::unreachable, "refused", false, true}};
+  down.silent = Seconds{1};
+  bench.observe(down);
+  bench.pass(Seconds{2});
+  CHECK(bench.is_in<Running>());
+  SECTION("it goes on") {
+    bench.pass(Seconds{2});
+    CHECK(bench.last<StopBegun>()->reason == StopReason::node_lost);
+    CHECK_THAT(bench.last<StopBegun>()->sentence, ContainsSubstring("h02 was lost for 4 s"));
+  }
+  SECTION("it is only silent from now on") {
+    bench.observe(LinkDown{NodeId{"h02"}, {LinkFailureKind::unreachable, "timed out"}});
+    bench.pass(Seconds{25});
+    CHECK(bench.is_in<Running>());
+  }
+  SECTION("it is back") {
+    bench.link(2);
+    bench.pass(Seconds{60});
+    CHECK(bench.is_in<Running>());
+  }
+}
+
+TEST_CASE("nobody waits for a silent node longer than its lease, nor for its outputs") {
+  Bench bench(a_job().on_nodes(2));
+  LinkUp up = *linked_agent(bench.state, NodeId{"h02"});
+  up.lease = Seconds{20};
+  bench.observe(up);
+  LinkDown down{NodeId{"h02"}, {LinkFailureKind::lost, "silent", true}};
+  down.silent = Seconds{10};
+  bench.observe(down);
+  bench.pass(Milliseconds{7'900});  // a host that stands still for 15 s is back by then
+  CHECK(bench.is_in<Running>());
+  bench.pass(Milliseconds{100});
+  CHECK(bench.last<StopBegun>()->reason == StopReason::node_lost);
+  CHECK(bench.last<StopBegun>()->grace == Milliseconds{1'400});  // the others are gone with it
+  bench.obey();
+  bench.pass(Milliseconds{6'399});
+  bench.obey();
+  CHECK(bench.is_in<Stopping>());
+  bench.pass(Milliseconds{1});
+  bench.obey();
+  CHECK(bench.last<RetryScheduled>()->at == bench.now);
+  CHECK(bench.is_in<Running>());
+}
+
 TEST_CASE("a link that comes back in time changes nothing") {
   Bench bench(a_job().on_nodes(2));
   bench.unlink(2);

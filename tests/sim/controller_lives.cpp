@@ -29,7 +29,7 @@ void forget_the_past(State& state) {
   for (auto& [id, node] : state.nodes) {
     auto* lost = std::get_if<Unlinked>(&node.link);
     if (lost != nullptr && lost->since <= begin) {
-      lost->since = lost->failed_at;
+      lost->since = lost->heard_at = lost->failed_at;
       if (lost->sought_since) lost->sought_since = lost->failed_at;
     }
     node.faults_heard.clear();  // the new controller's greeting forgets it anyway
@@ -111,8 +111,10 @@ std::unique_ptr<Journal> World::open_journal() {
   std::unique_ptr<Journal> inner = std::make_unique<MemoryJournal>(disk_);
   if (settings_.sqlite) {
     auto store = Store::open(folder_, Store::Mode::read_write);
-    if (!store) promises_.broken(store.error().message);
-    else inner = std::move(*store);
+    if (!store)
+      promises_.broken(store.error().message);
+    else
+      inner = std::move(*store);
   }
   FaultyJournal::Hooks hooks;
   hooks.is_full = [this] { return disk_full_; };
@@ -188,7 +190,10 @@ void World::connect(const std::shared_ptr<Life>& life, const NodeAddress& addres
     auto link = std::make_shared<std::unique_ptr<Link>>(
         std::make_unique<VirtualLink>(life, std::move(connection), [this] { maybe_kill(); }));
     const std::chrono::microseconds took = node.weather.latency;
-    life->enter([&] { done(Connected{std::move(*link), {{"simulated", took.count()}}}); });
+    Connected connected{std::move(*link), {{"simulated", took.count()}}};
+    // Sometimes nobody has measured it: an agent's lease is another after each connection.
+    if (!dice_.one_in(3)) connected.round_trip = took;
+    life->enter([&] { done(std::move(connected)); });
   });
 }
 

@@ -77,7 +77,8 @@ void World::break_network(ModelNode& node) {
       weather.jitter = dice_.time(Milliseconds{0}, 4 * second);
       break;
     case 7:
-      weather.refusal = {LinkFailureKind::unreachable, node.id().value + " refused the connection"};
+      weather.refusal = {LinkFailureKind::unreachable, node.id().value + " refused the connection",
+                         false, true};
       node.reset_connections();
       break;
     case 8:
@@ -97,7 +98,8 @@ void World::hold_back(ModelNode& node, Milliseconds lasts) {
   events_.after(dice_.time(15 * second, 55 * second), [this, &node, lasts] {
     if (calm_) return;
     node.weather.to_node_blocked = false;
-    node.weather.refusal = {LinkFailureKind::unreachable, node.id().value + " refuses everybody"};
+    node.weather.refusal = {LinkFailureKind::unreachable, node.id().value + " refuses everybody",
+                            false, true};
     events_.after(minute + lasts, [&node] { node.weather = Weather{}; });
   });
 }

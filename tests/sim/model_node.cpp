@@ -16,10 +16,25 @@ constexpr Milliseconds start_fast{20};
 constexpr Milliseconds start_slow{1500};
 // No node's own clock is the controller's.
 constexpr Milliseconds clock_ahead{3'600'000};
+// How far a node's clock may be off (lease_margin), and how far it is with a planted mistake.
+constexpr int clock_off_most_permille = 20;
+constexpr int clock_far_off_permille = 400;
 
 }  // namespace
 
 // ---- the host ---------------------------------------------------------------------------------
+
+ModelNode::ModelNode(Cluster& cluster, NodeId id) : cluster_(cluster), id_(std::move(id)) {
+  // By its name, so that the dice are left alone: none, slow, fast.
+  const int number = std::stoi(id_.value.substr(1));
+  const int off = cluster_.planted.slow_clocks ? clock_far_off_permille : clock_off_most_permille;
+  if (number % 3 == 1) clock_permille_ -= off;
+  if (number % 3 == 2) clock_permille_ += clock_off_most_permille;
+}
+
+BootTime ModelNode::boot_now() const {
+  return BootTime{cluster_.events.now()} * clock_permille_ / 1000;
+}
 
 Milliseconds ModelNode::start_time() {
   return serving_ ? Milliseconds{1} : cluster_.dice.time(start_fast, start_slow);
@@ -150,7 +165,7 @@ void ModelNode::start_agent() {
   agents_ += 1;
   serving_ = true;
   leaving_ = false;
-  heard_at_ = cluster_.events.now();
+  lease_ = AgentLease(boot_now());
   restore();
   watch_lease();
 }
@@ -169,8 +184,9 @@ void ModelNode::restore() {
 }
 
 void ModelNode::watch_lease() {
-  const Milliseconds left = heard_at_ + lease_ - cluster_.events.now();
-  if (left < Milliseconds{0} && !cluster_.planted.ignores_lease) return leave();
+  const BootTime by_own_clock = lease_.end() - boot_now();
+  if (by_own_clock < BootTime{0} && !cluster_.planted.ignores_lease) return leave();
+  const auto left = std::chrono::duration_cast<Milliseconds>(by_own_clock * 1000 / clock_permille_);
   later(std::max(left, Milliseconds{0}) + cluster_.dice.time(Milliseconds{1}, lease_look),
         [this, watch = ++lease_watch_] {
           if (watch == lease_watch_) watch_lease();
@@ -226,7 +242,7 @@ void ModelNode::receive(const std::shared_ptr<Connection>& from, FrameReader& re
       continue;
     }
     if (from != line_) return;  // a newer connection has taken over
-    if (cluster_.planted.lease_by_arrival) heard_at_ = cluster_.events.now();
+    if (cluster_.planted.lease_by_arrival) lease_.heard(boot_now(), boot_now());
     std::visit([this](const auto& message) { on(message); }, received->message);
   }
 }
@@ -247,8 +263,9 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
     line_->to_controller->close("another connection of the controller took over");
     line_lost();
   }
-  if (cluster_.planted.lease_by_arrival) heard_at_ = cluster_.events.now();
-  if (std::exchange(lease_, hello.lease) != hello.lease) watch_lease();
+  if (cluster_.planted.lease_by_arrival) lease_.heard(boot_now(), boot_now());
+  lease_.greeted(hello.near_lease.value_or(hello.lease), boot_now());
+  watch_lease();
   if (leaving_) return;
   line_ = from;
   Welcome welcome;
@@ -258,7 +275,8 @@ void ModelNode::greet(const std::shared_ptr<Connection>& from, const Hello& hell
   welcome.address = "10.0.0.1";
   welcome.cores = 8;
   welcome.gpus = gpus_here();
-  welcome.boot_ms = cluster_.events.now().count();
+  welcome.boot_ms = std::chrono::floor<Milliseconds>(boot_now()).count();
+  welcome.lease = lease_.agreed();
   welcome.clock = clock_stamps(hello.sent_us);
   welcome.holds_attempts = !attempts_.empty();
   for (const auto& [name, attempt] : attempts_) welcome.held.push_back({name.first, name.second});

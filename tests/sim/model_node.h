@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 
+#include "launcher/agent/lease.h"
 #include "launcher/wire/frame.h"
 #include "tests/sim/model_rank.h"
 #include "tests/sim/network.h"
@@ -24,6 +25,7 @@ struct Planted {
   bool lies_clean = false;        // agents say that they are clean at once
   bool skips_output = false;      // agents leave out a line after a reconnection
   bool forgets_writes = false;    // the journal says that it has written
+  bool slow_clocks = false;       // nodes' clocks are off by more than the lease's margin
 };
 
 struct Mistake {
@@ -36,6 +38,7 @@ inline constexpr auto mistakes = std::to_array<Mistake>({
     {"lies-clean", &Planted::lies_clean},
     {"skips-output", &Planted::skips_output},
     {"forgets-writes", &Planted::forgets_writes},
+    {"slow-clocks", &Planted::slow_clocks},
 });
 
 class ModelNode {
@@ -56,7 +59,7 @@ class ModelNode {
     std::map<std::pair<AttemptName, RankId>, NodeId> node_of;  // of the ranks that write
   };
 
-  ModelNode(Cluster& cluster, NodeId id) : cluster_(cluster), id_(std::move(id)) {}
+  ModelNode(Cluster& cluster, NodeId id);
   ModelNode(const ModelNode&) = delete;
 
   // Somebody connects: the agent is started if there is none. Null: nobody answers.
@@ -106,6 +109,7 @@ class ModelNode {
   void reply(Milliseconds delay, FromAgent message);           // on this connection, perhaps twice
   void later(Milliseconds delay, std::function<void()> call);  // while this agent lives
   std::int64_t raw_us(Milliseconds at) const;                  // the node's own clock at that time
+  BootTime boot_now() const;                                   // by the clock that leases go by
   std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us) const;
 
   // model_requests.cpp: one function per message
@@ -165,8 +169,8 @@ class ModelNode {
   int agents_ = 0;  // started so far
   bool serving_ = false;
   bool leaving_ = false;
-  Milliseconds heard_at_{0};
-  Milliseconds lease_{60'000};
+  int clock_permille_ = 1000;  // how fast its clock goes
+  AgentLease lease_{BootTime{0}};
   int lease_watch_ = 0;  // an older watch's events are void
   std::shared_ptr<Connection> line_;
   int generation_ = 0;  // of the line

@@ -18,8 +18,8 @@ ModelAttempt* ModelNode::find(const AttemptName& name) {
 }
 
 void ModelNode::on(const Ping& ping) {
-  if (ping.heard_ms) heard_at_ = std::max(heard_at_, Milliseconds{*ping.heard_ms});
-  send(Pong{cluster_.events.now().count(), clock_stamps(ping.sent_us)});
+  if (ping.heard_ms) lease_.heard(Milliseconds{*ping.heard_ms}, boot_now());
+  send(Pong{std::chrono::floor<Milliseconds>(boot_now()).count(), clock_stamps(ping.sent_us)});
 }
 
 void ModelNode::on(const CheckNode& request) {

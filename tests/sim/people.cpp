@@ -77,7 +77,7 @@ JobSubmitted World::make_job() {
   if (settings_.remedies) {
     job.target.remedies = {{"reset", "{gpu}"}, {"reboot"}, {"power-cycle", "{node}"}};
   }
-  job.target.lease = dice_.chance(70) ? minute : 20 * second;
+  if (dice_.chance(50)) job.target.lease = dice_.chance(50) ? minute : 20 * second;
   job.target.unreachable = dice_.chance(50) ? 30 * second : 15 * second;
   for (const auto& node : nodes_) {
     NodeAddress address;

@@ -37,7 +37,7 @@ constexpr std::chrono::hours room_limit{1};
 constexpr int room_pause_ms = 500;
 
 // An agent that runs ends its ranks within half a second of its lease. Both pauses and the proof
-// have to fit into the time that the controller waits beyond the lease (lease_margin, 5 s).
+// have to fit into the time that the controller waits beyond the lease (kill_margin, 4 s).
 constexpr std::chrono::seconds agents_turn{1};
 constexpr int lease_look_ms = 250;
 constexpr int standby_look_ms = 500;

@@ -1,19 +1,29 @@
 #include "launcher/controller/agents/connection.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "launcher/wire/message_codec.h"
+#include "scheduler/state/sentences.h"
 
 namespace muster {
 
 namespace {
 
-constexpr auto slowest_beat = std::chrono::milliseconds(2000);
+// What the agent counts from is up to two beats old when a link goes silent: of a lease of 20 s
+// there are 18 s left, enough for a host that stands still for 15 s.
+constexpr Milliseconds slowest_beat{2000};
+constexpr int beats_in_lease = 20;
+
+// When the answer to a beat is still missing at the next, the host is asked over another
+// connection.
+constexpr Milliseconds shortest_doubt{2500};
 
 }  // namespace
 
 AgentConnection::AgentConnection(Timers& timers, Transport& transport, NodeAddress address,
-                                 AgentLaunch launch, Milliseconds lease, Events events)
+                                 AgentLaunch launch, std::optional<Milliseconds> lease,
+                                 Events events)
     : timers_(timers),
       transport_(transport),
       address_(std::move(address)),
@@ -28,7 +38,9 @@ AgentConnection::~AgentConnection() {
 void AgentConnection::connect() {
   check(phase_ == Phase::idle, "connect on a connection that is not idle");
   phase_ = Phase::connecting;
-  transport_.connect(address_, launch_,
+  AgentLaunch launch = launch_;
+  if (spoke_at_) launch.connect.retries = 0;  // who asks again is told at once that it is refused
+  transport_.connect(address_, launch,
                      [this, alive = alive_, asked = ++tries_](ConnectResult result) {
                        const bool is_wanted = *alive && asked == tries_;
                        if (is_wanted && phase_ == Phase::connecting) connected(std::move(result));
@@ -43,14 +55,16 @@ void AgentConnection::connected(ConnectResult result) {
   reached_ = std::move(std::get<Connected>(result));
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
-  renews_ = false;
+  renews_ = asked_again_ = false;
   last_heard_ = timers_.now();
   reached_.link->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
                         [this](LinkFailure failure) { went_down(std::move(failure)); }});
   Hello hello;
   hello.controller_id = launch_.controller_id;
   hello.node = address_.id;
-  hello.lease = lease_;
+  hello.lease = held_lease_ = lease_.value_or(far_lease);
+  const bool is_near = reached_.round_trip && *reached_.round_trip < near_round_trip;
+  if (!lease_ && is_near) hello.near_lease = near_lease;
   hello.sent_us = timers_.raw_now().count();
   hello.notice_file = notice_file_;
   hello.health = reported_health_ = health_;
@@ -65,7 +79,10 @@ void AgentConnection::send(const ToAgent& message, std::string_view payload) {
 
 void AgentConnection::receive(std::span<const std::byte> bytes) {
   // One that talks but does not greet is no agent of ours.
-  if (phase_ == Phase::up) spoke_at_ = last_heard_ = timers_.now();
+  if (phase_ == Phase::up) {
+    spoke_at_ = last_heard_ = timers_.now();
+    asked_again_ = false;
+  }
   reader_.feed(bytes);
   while (reached_.link) {
     auto frame = reader_.next();
@@ -98,6 +115,7 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     if (welcome->boot_id != welcome_.boot_id) clock_.forget();
     learn_clock(welcome->clock);
     welcome_ = *welcome;
+    take_lease(*welcome);
     heard_ms_ = welcome->boot_ms;
     report_health();  // it may have changed since the greeting
     events_.on_up(*welcome);
@@ -110,6 +128,13 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
     return;
   }
   events_.on_message(std::move(message), std::move(payload));
+}
+
+// An older agent holds what it was given, and does not say so. Nobody talks this controller into
+// counting a shorter lease than it has offered.
+void AgentConnection::take_lease(const Welcome& welcome) {
+  if (!welcome.lease) return;
+  held_lease_ = std::clamp(*welcome.lease, lease_.value_or(near_lease), longest_lease);
 }
 
 void AgentConnection::watch_health(std::optional<HealthProfile> profile) {
@@ -147,6 +172,7 @@ void AgentConnection::drop(LinkFailure why) {
 void AgentConnection::went_down(LinkFailure failure) {
   heartbeat_.reset();
   const auto silent = phase_ == Phase::up ? silence() : std::nullopt;
+  silent_at_loss_ = phase_ == Phase::up ? *silent_for() : Milliseconds{0};
   phase_ = Phase::idle;
   if (reached_.link) timers_.post([dead = std::shared_ptr<Link>(std::move(reached_.link))] {});
   events_.on_down(std::move(failure), silent);
@@ -164,15 +190,31 @@ void AgentConnection::ping() {
 }
 
 void AgentConnection::beat() {
-  if (timers_.now() - last_heard_ > silence_limit) {
+  const auto silent = timers_.now() - last_heard_;
+  const auto limit = std::min<Milliseconds>(silence_limit, held_lease_ / 2);
+  if (silent > limit) {
     drop({LinkFailureKind::lost,
-          "node " + address_.id.value + ": no response for " +
-              std::to_string(silence_limit.count()) + " s",
-          true});
+          "node " + address_.id.value + ": no response for " + duration_text(limit), true});
     return;
   }
+  const Milliseconds pause = std::min(held_lease_ / beats_in_lease, slowest_beat);
+  if (is_up() && silent > std::max(pause * 3 / 2, shortest_doubt)) ask_again();
   ping();
-  heartbeat_ = timers_.after(std::min<Milliseconds>(lease_ / 5, slowest_beat), [this] { beat(); });
+  heartbeat_ = timers_.after(pause, [this] { beat(); });
+}
+
+// Once a silence. Only a host that refuses is lost; one that lets in, or says nothing, is waited
+// for.
+void AgentConnection::ask_again() {
+  if (std::exchange(asked_again_, true) || address_.transport == TransportKind::local) return;
+  AgentLaunch launch = launch_;
+  launch.connect.retries = 0;
+  transport_.connect(address_, launch,
+                     [this, alive = alive_, asked = tries_](const ConnectResult& result) {
+                       const auto* failure = std::get_if<LinkFailure>(&result);
+                       if (!*alive || asked != tries_ || failure == nullptr) return;
+                       if (failure->is_denied && is_up() && asked_again_) drop(*failure);
+                     });
 }
 
 }  // namespace muster

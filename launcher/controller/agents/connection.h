@@ -21,8 +21,8 @@ namespace muster {
 
 class AgentConnection {
  public:
-  // An agent answers a ping within milliseconds; ten seconds of silence is a dead network or a
-  // stopped agent, well before the default lease of 60 s.
+  // An agent answers a ping within milliseconds; ten seconds of silence, or half a lease, is a dead
+  // network or a stopped agent.
   static constexpr Seconds silence_limit{10};
 
   struct Events {
@@ -31,8 +31,9 @@ class AgentConnection {
     std::function<void(LinkFailure, std::optional<Interval> silent_us)> on_down;
   };
 
+  // `lease`: as the target sets it; nothing: by the round trip.
   AgentConnection(Timers& timers, Transport& transport, NodeAddress address, AgentLaunch launch,
-                  Milliseconds lease, Events events);
+                  std::optional<Milliseconds> lease, Events events);
   ~AgentConnection();
 
   void connect();  // only when idle
@@ -45,8 +46,10 @@ class AgentConnection {
   std::size_t queued_bytes() const { return reached_.link ? reached_.link->queued_bytes() : 0; }
   const NodeAddress& address() const { return address_; }
   const std::string& home() const { return launch_.home; }
-  Milliseconds lease() const { return lease_; }
-  void move_to(NodeAddress address, AgentLaunch launch, Milliseconds lease) {  // for the next one
+  const std::optional<Milliseconds>& lease() const { return lease_; }
+  Milliseconds held_lease() const { return held_lease_; }  // by the newest agent that answered
+  // For the next one.
+  void move_to(NodeAddress address, AgentLaunch launch, std::optional<Milliseconds> lease) {
     address_ = std::move(address);
     launch_ = std::move(launch);
     lease_ = lease;
@@ -59,6 +62,8 @@ class AgentConnection {
   const ClockOffset& clock() const { return clock_; }
   // Since its last word, also after its link was lost; nothing: it has said none.
   std::optional<Milliseconds> silent_for() const;
+  // Of the newest link, when it was lost; 0: it was never up.
+  Milliseconds silent_at_loss() const { return silent_at_loss_; }
 
  private:
   enum class Phase { idle, connecting, greeting, up };
@@ -67,7 +72,9 @@ class AgentConnection {
   void receive(std::span<const std::byte> bytes);
   void handle(FromAgent message, std::string payload);
   void went_down(LinkFailure failure);
+  void take_lease(const Welcome& welcome);
   void beat();
+  void ask_again();
   void ping();
   void report_health();
   void learn_clock(const std::optional<ClockStamps>& stamps);
@@ -78,7 +85,8 @@ class AgentConnection {
   Transport& transport_;
   NodeAddress address_;
   AgentLaunch launch_;
-  Milliseconds lease_;
+  std::optional<Milliseconds> lease_;
+  Milliseconds held_lease_{far_lease};
   std::string notice_file_;
   std::optional<HealthProfile> health_;
   std::optional<HealthProfile> reported_health_;  // what the agent was last told on this connection
@@ -90,9 +98,11 @@ class AgentConnection {
   ClockOffset clock_;
   SteadyTime last_heard_;
   std::optional<SteadyTime> spoke_at_;
+  Milliseconds silent_at_loss_{0};
   std::int64_t heard_ms_ = 0;  // the agent's stamp of its newest word
   bool renews_ = false;
-  int tries_ = 0;  // an answer of the transport to an earlier one is not wanted any more
+  bool asked_again_ = false;  // since its last word
+  int tries_ = 0;             // an answer of the transport to an earlier one is not wanted any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the transport
 };
 

@@ -60,6 +60,8 @@ void AgentPool::reach(Entry& entry, const NodeAddress& address, const ComputeTar
   launch.home = home;
   launch.target = target.name;
   launch.connect = target.connect;
+  // A host that is silent for the whole lease is lost, whatever its target says of silence.
+  launch.connect.silence = std::min(launch.connect.silence, target.lease.value_or(far_lease));
   if (!entry.connection) {
     entry.connection = std::make_unique<AgentConnection>(timers_, transport_, address, launch,
                                                          target.lease, events_of(address.id));
@@ -68,12 +70,11 @@ void AgentPool::reach(Entry& entry, const NodeAddress& address, const ComputeTar
   entry.connection->watch_health(target.health);
   // The agent learns its lease when it is greeted.
   const bool moved = !is_same_place(entry.connection->address(), address) ||
-                     entry.connection->home() != home ||
-                     entry.connection->lease() != target.lease;
+                     entry.connection->home() != home || entry.connection->lease() != target.lease;
   entry.connection->move_to(address, std::move(launch), target.lease);
   if (moved) {
-    entry.connection->drop({LinkFailureKind::lost, "node " + address.id.value +
-                                                       " has another address or lease now"});
+    entry.connection->drop(
+        {LinkFailureKind::lost, "node " + address.id.value + " has another address or lease now"});
     entry.retry.reset();
     entry.reported.reset();
   }
@@ -111,8 +112,9 @@ void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
   Entry& entry = entries_.at(node);
   if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
   entry.up_since.reset();
-  const bool news = entry.reported != failure.kind;
-  entry.reported = failure.kind;
+  const bool news = !entry.reported || entry.reported->kind != failure.kind ||
+                    entry.reported->is_denied != failure.is_denied;
+  entry.reported = failure;
   entry.backoff = std::clamp(entry.backoff * 2, first_backoff, longest_backoff);
   entry.retry = timers_.after(entry.backoff, [this, node] {
     Entry& again = entries_.at(node);

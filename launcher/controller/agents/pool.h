@@ -57,7 +57,7 @@ class AgentPool {
   void await_no_more(const NodeId& node);
   // Nodes nobody wants keep their link but are not connected again.
   void set_wanted(const std::set<NodeId>& nodes);
-  AgentConnection* up(const NodeId& node);  // null: not connected
+  AgentConnection* up(const NodeId& node);          // null: not connected
   AgentConnection* find(const NodeId& node) const;  // null: it is not known how it is reached
   void send(const NodeId& node, const ToAgent& message, std::string_view payload = {});
   void retire_all();
@@ -71,7 +71,7 @@ class AgentPool {
     std::optional<SteadyTime> up_since;
     bool wanted = false;
     bool awaited = false;
-    std::optional<LinkFailureKind> reported;
+    std::optional<LinkFailure> reported;
     bool is_tried() const { return wanted || awaited; }
   };
 

@@ -56,9 +56,9 @@ void report_memory(NodeLine& line, const State& state, const Node& node, Time no
 }
 
 void report_silence(NodeLine& line, const State& state, const Node& node,
-                    const AgentConnection& connection, Time now) {
+                    const AgentConnection& connection) {
   const auto silent = connection.silent_for();
-  const auto silence = silent ? link_silence(state, node, *silent, now) : std::nullopt;
+  const auto silence = silent ? link_silence(state, node, *silent) : std::nullopt;
   if (!silence) return;
   line.silent = silence->silent;
   line.lost_at = silence->lost_at;
@@ -273,7 +273,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const AskNodes&) {
     line.drain_reason = node.drain_reason;
     report_memory(line, context_.state, node, now);
     if (const AgentConnection* connection = context_.pool.find(id)) {
-      report_silence(line, context_.state, node, *connection, now);
+      report_silence(line, context_.state, node, *connection);
       for (const auto& [phase, us] : connection->reached().profile) {
         line.profile[phase] = Milliseconds{us / 1000};
       }
@@ -294,17 +294,14 @@ void Requests::take(const std::shared_ptr<Session>& session, const Shutdown& req
   context_.shut_down();
 }
 
-std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent,
-                                        Time now) {
+std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent) {
   if (silent < usual_silence) return std::nullopt;
   const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
   const Attempt* attempt = job == nullptr ? nullptr : active_attempt(*job);
   const bool runs_there = attempt != nullptr && attempt->launched;
-  const Milliseconds patience = runs_there ? job->target.unreachable : Milliseconds{0};
-  const auto* lost = std::get_if<Unlinked>(&node.link);
-  if (lost == nullptr) return LinkSilence{silent, AgentConnection::silence_limit + patience};
-  if (!runs_there) return std::nullopt;
-  return LinkSilence{silent, std::max(Milliseconds{0}, silent - (now - lost->since)) + patience};
+  if (runs_there) return LinkSilence{silent, patience_with(state, *job, node.id)};
+  if (std::holds_alternative<Unlinked>(node.link)) return std::nullopt;
+  return LinkSilence{silent, AgentConnection::silence_limit};
 }
 
 }  // namespace muster

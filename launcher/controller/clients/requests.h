@@ -85,7 +85,6 @@ struct LinkSilence {
 
 // Pure. `silent`: since the last word on any link to it. Nothing: not unusual, or nobody waits for
 // it.
-std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent,
-                                        Time now);
+std::optional<LinkSilence> link_silence(const State& state, const Node& node, Milliseconds silent);
 
 }  // namespace muster

@@ -102,7 +102,10 @@ CREATE TABLE summary (job TEXT PRIMARY KEY, payload TEXT NOT NULL);
 ALTER TABLE record ADD COLUMN keep TEXT NOT NULL DEFAULT 'with_job';
 ALTER TABLE record ADD COLUMN keep_key TEXT NOT NULL DEFAULT '';
 )sql") + "UPDATE record SET keep = " +
-        keep_by_kind + ", keep_key = " + keep_key_by_kind + " WHERE job = '';"};
+        keep_by_kind + ", keep_key = " + keep_key_by_kind + " WHERE job = '';",
+    // Records of links say which lease the agent holds, how long it was silent, and that its host
+    // refused.
+    ""};
 
 static_assert(std::size(migrations) == store_version);
 

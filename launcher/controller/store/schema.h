@@ -9,7 +9,7 @@
 
 namespace muster {
 
-inline constexpr int store_version = 15;
+inline constexpr int store_version = 16;
 
 // Since when records say `keep` and `keep_key` (scheduler/model/keep.h). What the two are of a
 // record that says neither, as columns of a SELECT.

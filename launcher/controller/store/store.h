@@ -1,7 +1,7 @@
 // The journal and its indexes: one SQLite file, `$MUSTER_HOME/muster.db` (WAL, synchronous=FULL).
 // One writer (the controller), any number of readers in other processes. Not thread safe.
 //
-// Schema version 15 (`PRAGMA user_version`):
+// Schema version 16 (`PRAGMA user_version`):
 //   record(seq INTEGER PRIMARY KEY, at_ms, job TEXT, node TEXT, kind TEXT, payload TEXT, keep TEXT,
 //     keep_key TEXT)
 //     the journal; job or node are '' where the record has none; payload is the record as JSON;

@@ -28,7 +28,7 @@ struct UnservedHome {
     const Time submitted = now - days(1);
     JobSubmitted begun;
     begun.job = JobId{name};
-    begun.target.lease = lease.value_or(begun.target.lease);
+    begun.target.lease = lease;
     std::vector<Record> records{{submitted, Observation{begun}}};
     if (resumed) {
       ResumeRequested again;

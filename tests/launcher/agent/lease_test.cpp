@@ -27,9 +27,26 @@ TEST_CASE("a shorter lease counts from the greeting, and never longer than the e
   AgentLease nearly_over(start);
   nearly_over.greeted(seconds{20}, start + seconds{55});
   CHECK(nearly_over.end() == start + seconds{60});
-  AgentLease longer(start);
-  longer.greeted(seconds{120}, start + seconds{1});
-  CHECK(longer.end() == start + seconds{120});
+}
+
+TEST_CASE(
+    "a longer lease counts from the first renewal: the controller may not know of it before") {
+  const BootTime start = seconds{1000};
+  AgentLease lease(start);
+  lease.greeted(seconds{20}, start);
+  lease.greeted(seconds{60}, start + seconds{1});
+  CHECK(lease.end() == start + seconds{20});
+  CHECK(lease.agreed() == seconds{60});
+  SECTION("on that connection") {
+    lease.heard(start + seconds{1}, start + seconds{2});
+    CHECK(lease.end() == start + seconds{61});
+  }
+  SECTION("not when the next greeting, on another, takes it back") {
+    lease.greeted(seconds{20}, start + seconds{3});
+    lease.heard(start + seconds{3}, start + seconds{4});
+    CHECK(lease.end() == start + seconds{23});
+    CHECK(lease.agreed() == seconds{20});
+  }
 }
 
 TEST_CASE("ranks are killed when the lease is over, and not a moment sooner") {
@@ -69,7 +86,9 @@ TEST_CASE("an agent that stood still beyond its lease ends its ranks before it h
   const pid_t rank = host.start();
   host.clock.passed += seconds{21};
   const auto now = std::chrono::duration_cast<milliseconds>(host.clock.boot()).count();
-  SECTION("on the connection that it had") { host.client->send(Ping{0, now}); }
+  SECTION("on the connection that it had") {
+    host.client->send(Ping{0, now});
+  }
   SECTION("on another") {
     host.client = std::make_unique<AgentClient>(host.run->socket_path());
     host.client->send(Hello{wire_version, host.run->controller, NodeId{"n1"}, seconds{20}, {}});

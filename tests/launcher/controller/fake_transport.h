@@ -57,11 +57,12 @@ class FakeTransport : public Transport {
   struct Asked {
     NodeAddress address;
     std::function<void(ConnectResult)> done;
+    AgentLaunch launch;
   };
 
-  void connect(const NodeAddress& node, const AgentLaunch&,
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override {
-    asked.push_back({node, std::move(done)});
+    asked.push_back({node, std::move(done), launch});
   }
   // The try with this number reaches its agent; `how`: besides its link.
   std::shared_ptr<FakeWire> answer(std::size_t number, Connected how = {}) {

@@ -64,7 +64,7 @@ FACTS(Job, id, order, submitted_at, spec, target, user, cancel, resume_step, cer
       abandoned_for, abandoned_alike, asked, awaited, avoid, excluded, first_launch, found,
       newest_checkpoint, newest_certified, forks, phase)
 FACTS(Linked, up, since)
-FACTS(Unlinked, failure, since, last, failed_at, sought_since)
+FACTS(Unlinked, failure, since, last, failed_at, sought_since, heard_at)
 FACTS(Orphans, job, attempt, why)
 FACTS(LeaveNotice, since, leaves_at, source, boot_id, agent_id)
 FACTS(Cordon, since, until, reason)

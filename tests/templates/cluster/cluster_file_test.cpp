@@ -101,6 +101,8 @@ compute:
     transport: local
     nodes: x
     connect: {fan_out: {radix: 1, abvoe: 3}}
+  hasty: {nodes: x, lease: 2s}
+  lasting: {nodes: x, lease: 61m}
 )")
                                       .findings);
   CHECK_THAT(out, ContainsSubstring("cluster.yml:1:10: error: default: there is no target 'lap'; "
@@ -111,6 +113,8 @@ compute:
   CHECK_THAT(out, ContainsSubstring("compute.lab.ports: expected two ports"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.handshakes: expected 1 or more, got 0"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.tcp_timeout: expected 1 second or more"));
+  CHECK_THAT(out, ContainsSubstring("compute.hasty.lease: expected a duration from 3s to 1h"));
+  CHECK_THAT(out, ContainsSubstring("compute.lasting.lease: expected a duration from 3s to 1h"));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.unknown_hosts: "));
   CHECK_THAT(out, ContainsSubstring("compute.lab.connect.fan_out: nodes are reached over ssh, and "
                                     "each has a link of its own"));

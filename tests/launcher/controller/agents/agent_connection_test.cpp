@@ -15,7 +15,7 @@ struct Greeted {
   std::vector<FromAgent> heard;
   AgentConnection connection;
 
-  explicit Greeted(Milliseconds lease = Milliseconds{60'000})
+  explicit Greeted(std::optional<Milliseconds> lease = std::nullopt)
       : connection(timers, transport, address(), launch(), lease,
                    {[this](const Welcome& welcome) { welcomes.push_back(welcome); },
                     [this](FromAgent message, std::string) { heard.push_back(std::move(message)); },
@@ -29,6 +29,7 @@ struct Greeted {
     NodeAddress node;
     node.id = {"n1"};
     node.host = "a";
+    node.transport = TransportKind::ssh;
     return node;
   }
   static AgentLaunch launch() {
@@ -76,7 +77,8 @@ TEST_CASE("one that talks but never greets is given up like one that is silent")
   CHECK(node.heard.empty());
 }
 
-TEST_CASE("a node is asked for a sign of life five times in a lease, at least every two seconds") {
+TEST_CASE(
+    "a node is asked for a sign of life twenty times in a lease, at least every two seconds") {
   const auto pings_in_ten_seconds = [](Milliseconds lease) {
     Greeted node(lease);
     const auto wire = node.transport.answer(0);
@@ -86,8 +88,95 @@ TEST_CASE("a node is asked for a sign of life five times in a lease, at least ev
     return wire->take<Ping>().size();
   };
   CHECK(pings_in_ten_seconds(Milliseconds{60'000}) == 5);
-  CHECK(pings_in_ten_seconds(Milliseconds{10'000}) == 5);
-  CHECK(pings_in_ten_seconds(Milliseconds{2'500}) == 20);
+  CHECK(pings_in_ten_seconds(Milliseconds{20'000}) == 10);
+  CHECK(pings_in_ten_seconds(Milliseconds{40'000}) == 5);
+}
+
+TEST_CASE("half a lease of silence is too long") {
+  Greeted node(Milliseconds{6'000});
+  node.transport.answer(0)->say(Welcome{});
+  node.timers.pass(Milliseconds{3'000});
+  CHECK(node.connection.is_up());
+  node.timers.pass(Milliseconds{300});
+  REQUIRE(node.failures.size() == 1);
+  CHECK_THAT(node.failures[0].message, ContainsSubstring("no response for 3 s"));
+  CHECK(node.connection.silent_at_loss() == Milliseconds{3'300});
+}
+
+TEST_CASE("a short lease is offered where the round trip is measured and short, nowhere else") {
+  const auto offered = [](std::optional<std::chrono::microseconds> round_trip,
+                          std::optional<Milliseconds> set) {
+    Greeted node(set);
+    Connected reached;
+    reached.round_trip = round_trip;
+    return node.transport.answer(0, std::move(reached))->take<Hello>().at(0);
+  };
+  using Us = std::chrono::microseconds;
+  CHECK(offered(Us{1999}, {}).near_lease == Milliseconds{20'000});
+  CHECK(offered(Us{1999}, {}).lease == Milliseconds{60'000});  // for an agent that knows no other
+  CHECK_FALSE(offered(Us{2000}, {}).near_lease);
+  CHECK_FALSE(offered(std::nullopt, {}).near_lease);
+  CHECK_FALSE(offered(Us{100}, Milliseconds{45'000}).near_lease);
+  CHECK(offered(Us{100}, Milliseconds{45'000}).lease == Milliseconds{45'000});
+}
+
+TEST_CASE("the lease that counts is the one that the agent says it holds") {
+  Greeted node;
+  Connected reached;
+  reached.round_trip = std::chrono::microseconds{100};
+  const auto wire = node.transport.answer(0, std::move(reached));
+  Welcome welcome;
+  SECTION("an older agent does not say: the long one") {
+    wire->say(welcome);
+    CHECK(node.connection.held_lease() == Milliseconds{60'000});
+  }
+  SECTION("the short one") {
+    welcome.lease = Milliseconds{20'000};
+    wire->say(welcome);
+    CHECK(node.connection.held_lease() == Milliseconds{20'000});
+  }
+  SECTION("never less than any that was offered") {
+    welcome.lease = Milliseconds{1};
+    wire->say(welcome);
+    CHECK(node.connection.held_lease() == Milliseconds{20'000});
+  }
+}
+
+TEST_CASE("a silent host is asked over another connection, and lost when that is refused") {
+  Greeted node;
+  const auto wire = node.transport.answer(0);
+  wire->say(Welcome{});
+  node.timers.pass(Seconds{2});
+  CHECK(node.transport.asked.size() == 1);
+  node.timers.pass(Seconds{2});
+  REQUIRE(node.transport.asked.size() == 2);
+  CHECK(node.transport.asked[1].launch.connect.retries == 0);
+  LinkFailure failure{LinkFailureKind::unreachable, "no route"};
+  SECTION("refused: at once") {
+    failure.is_denied = true;
+    node.transport.asked[1].done(failure);
+    REQUIRE(node.failures.size() == 1);
+    CHECK(node.failures[0].is_denied);
+    CHECK(node.connection.silent_at_loss() == Milliseconds{4'000});
+  }
+  SECTION("no answer: it may only stand still, and nothing is asked twice") {
+    node.transport.asked[1].done(failure);
+    node.timers.pass(Seconds{4});
+    CHECK(node.failures.empty());
+    CHECK(node.transport.asked.size() == 2);
+  }
+  SECTION("let in: its agent may only stand still") {
+    node.transport.answer(1);
+    node.timers.pass(Seconds{4});
+    CHECK(node.failures.empty());
+    CHECK(node.connection.is_up());
+  }
+  SECTION("refused after it has spoken again: nothing") {
+    failure.is_denied = true;
+    wire->say(Pong{});
+    node.transport.asked[1].done(failure);
+    CHECK(node.failures.empty());
+  }
 }
 
 TEST_CASE("how a node was reached is known, and its agent is told who speaks") {
