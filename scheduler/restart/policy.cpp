@@ -304,7 +304,8 @@ RestartSettings delays_of(const Job& job) {
 Milliseconds delay_of(const Job& job, Reaction action) {
   const AttemptCause& cause = last(job).cause;
   const bool is_rules = cause.rules.rule && cause.rules.rule->delay;
-  const bool is_first = std::ranges::none_of(job.past, &PastAttempt::charged);
+  const bool is_first = std::none_of(job.past.begin(), job.past.end() - 1,
+                                     [](const PastAttempt& past) { return past.charged; });
   if (!is_charged(cause) || (is_first && !is_rules)) return Milliseconds{0};
   const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
   const RestartSettings delays = delays_of(job);

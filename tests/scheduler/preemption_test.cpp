@@ -157,6 +157,7 @@ TEST_CASE("what a job restarts on goes to a higher priority only when the job ma
   auto job = a_job("restarts").on_nodes(4);
   if (is_preemptible) job.preemptible();
   bench.start(job);
+  bench.exit_and_obey(0, {2, 0}, {}, "restarts");  // the first restart is at once
   bench.exit_and_obey(0, {1, 0}, {}, "restarts");
   REQUIRE(std::holds_alternative<Backoff>(bench.job("restarts").phase));
   bench.submit(a_job("other").on_nodes(2).priority(priority));

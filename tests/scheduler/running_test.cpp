@@ -133,7 +133,7 @@ TEST_CASE("limits.timeout counts the running time of all attempts and ends with 
   Bench bench(a_job().on_nodes(1).timeout(100));
   bench.pass(Seconds{60});
   bench.progress(10, sealed(10));
-  bench.fail_and_retry(0, {1, 0});
+  bench.exit_and_obey(0, {1, 0});
   bench.pass(Seconds{39});
   CHECK(bench.is_in<Running>());
   bench.pass(Seconds{2});

@@ -182,7 +182,8 @@ TEST_CASE("a spare's new agent is asked everything again") {
 
 TEST_CASE("between attempts nobody else gets a job's nodes and spares, whatever its priority") {
   Bench bench(a_job().on_nodes(2).spares(1).of_cluster(3));
-  bench.progress(20, sealed(20));
+  bench.exit_and_obey(0, {2, 0});  // the first restart is at once
+  bench.progress(20, sealed(20, 2));
   bench.submit(a_job("urgent").on_nodes(1).of_cluster(3).priority(100));
   lose_agent_of_h02(bench);
   bench.obey();

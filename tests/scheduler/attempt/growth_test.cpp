@@ -226,6 +226,7 @@ TEST_CASE("a node that another job restarts on is not taken") {
   bench.submit(two_to_four());
   bench.obey();
   REQUIRE(bench.is_in<Running>());
+  bench.exit_and_obey(0, {2, 0}, {}, "other");  // the first restart is at once
   bench.exit_and_obey(0, {1, 0}, {}, "other");
   REQUIRE(std::holds_alternative<Backoff>(bench.job("other").phase));
   CHECK_FALSE(bench.node(1).owner);

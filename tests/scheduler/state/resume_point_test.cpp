@@ -24,11 +24,13 @@ void set_certified(Bench& bench, std::optional<CheckpointRef> checkpoint) {
 }
 
 // Ran to step 450 and saved it; that of step 400 is certified.
-void run_to_450(Bench& bench, ResumeFrom from = ResumeFrom::latest) {
+// In epoch 2 it has had its first restart, which is at once.
+void run_to_450(Bench& bench, ResumeFrom from = ResumeFrom::latest, int epoch = 1) {
   bench.start(a_job().on_nodes(2).resume_from(from));
-  bench.progress(450, sealed(450));
-  set_disk(bench, 4, sealed(450));
-  set_certified(bench, sealed(400));
+  if (epoch == 2) bench.exit_and_obey(0, {9, 0});
+  bench.progress(450, sealed(450, epoch));
+  set_disk(bench, 4, sealed(450, epoch));
+  set_certified(bench, sealed(400, epoch));
 }
 
 std::int64_t resumed_step(const Bench& bench) {
@@ -111,10 +113,11 @@ TEST_CASE("a replacement node without checkpoints does not throw the job back") 
 
 TEST_CASE("a checkpoint that is on no node any more is given up, with a reason") {
   Bench bench(a_job().on_nodes(1));
-  bench.progress(80, sealed(80));
-  bench.progress(100, sealed(100));
+  bench.exit_and_obey(0, {2, 0});  // the first restart is at once
+  bench.progress(80, sealed(80, 2));
+  bench.progress(100, sealed(100, 2));
   bench.exit_and_obey(0, {1, 0});
-  set_disk(bench, 4, sealed(80));
+  set_disk(bench, 4, sealed(80, 2));
   bench.obey_after(Seconds{10});
   CHECK(resumed_step(bench) == 80);
   CHECK(bench.the<LaunchBegun>().went_back);
@@ -223,17 +226,18 @@ TEST_CASE("after a memory error of a GPU too, but not after one that was lost") 
 
 TEST_CASE("an attempt in between that did not start does not lift the doubt") {
   Bench bench;
-  run_to_450(bench);
+  run_to_450(bench, ResumeFrom::latest, 2);
   bench.exit_and_obey(0, {3, 0}, {}, "train", doubt);
   bench.pass(Seconds{600});
   const Attempt& second = bench.attempt();
   for (const AttemptNode& node : second.nodes) {
-    bench.observe(NodeChecked{JobId{"train"}, second.id, node.id, {}, sealed(450), sealed(400)});
+    bench.observe(
+        NodeChecked{JobId{"train"}, second.id, node.id, {}, sealed(450, 2), sealed(400, 2)});
   }
   bench.observe(NodeStaged{JobId{"train"}, second.id, second.nodes[0].id, "disk full"});
   bench.obey();
   bench.obey_after(Seconds{600});
-  REQUIRE(bench.attempt().id == AttemptId{2});
+  REQUIRE(bench.attempt().id == AttemptId{3});
   CHECK(resumed_step(bench) == 400);
 }
 
@@ -249,11 +253,11 @@ TEST_CASE("without a certified checkpoint a doubted run starts anew") {
 
 TEST_CASE("a checkpoint that is not certified any more is not taken for one") {
   Bench bench;
-  run_to_450(bench);
+  run_to_450(bench, ResumeFrom::latest, 2);
   bench.exit_and_obey(0, {3, 0}, {}, "train", doubt);
   CHECK(bench.job().newest_certified->step == 400);
-  set_disk(bench, 4, sealed(300));
-  set_certified(bench, sealed(300));  // somebody quarantined it, and all after it
+  set_disk(bench, 4, sealed(300, 2));
+  set_certified(bench, sealed(300, 2));  // somebody quarantined it, and all after it
   bench.obey_after(Seconds{600});
   CHECK(resumed_step(bench) == 300);
 }
@@ -327,18 +331,19 @@ TEST_CASE("step and generation are read from a checkpoint's directory name, or a
 
 TEST_CASE("the checkpoint on record is gone only when every node tells of older ones") {
   Bench bench(a_job().on_nodes(2));
-  bench.progress(100, sealed(100));
+  bench.exit_and_obey(0, {2, 0});  // the first restart is at once
+  bench.progress(100, sealed(100, 2));
   bench.exit_and_obey(0, {1, 0});
   bool is_gone = false;
   SECTION("one has an older one, the other says nothing") {
-    bench.on_disk[NodeId{"h01"}] = sealed(80);
+    bench.on_disk[NodeId{"h01"}] = sealed(80, 2);
   }
   SECTION("all have that one") {
-    set_disk(bench, 4, sealed(100));
+    set_disk(bench, 4, sealed(100, 2));
   }
   SECTION("all have older ones") {
-    set_disk(bench, 4, sealed(80));
-    bench.on_disk[NodeId{"h02"}] = sealed(90);
+    set_disk(bench, 4, sealed(80, 2));
+    bench.on_disk[NodeId{"h02"}] = sealed(90, 2);
     is_gone = true;
   }
   bench.obey_after(Seconds{10});
