@@ -63,12 +63,12 @@ give_back() { # KIND HOST: its ranks have ended with their lease, its agent too
   until_true 90 has_no_agent "$2"
   "$MUSTER" undrain "$2" >/dev/null 2>&1
 }
-has_no_agent() { [ -z "$(pids_on "$1" 'agent serve')" ]; }
+has_no_agent() { [ -z "$(pids_on "$1" 'muster.* agent ')" ]; }
 
 stall() { # KIND HOST: for 15 s
   local pids pattern
   case $1 in
-    agent) pattern='agent serve' ;;
+    agent) pattern='muster.* agent ' ;; # it, its keeper and its link
     link) pattern='agent attach' ;;
     sshd) pattern='sshd' ;;
   esac
@@ -155,7 +155,7 @@ stall_one() { # KIND NAME
   begin_job "$job"
   host=$(host_of_rank_1 "$job")
   stall "$1" "$host"
-  before=$(ask "$job" last_step)
+  before=$(ask "$job" steps)
   sleep 15 # what the silence ends, ends within this time
   until_true 60 has_step "$job" $((before + 10))
   echo "# $1 $host stood still for 15 s: $(ask "$job" 'length(attempts)') attempt"
