@@ -18,6 +18,7 @@ constexpr int beats_in_lease = 20;
 // When the answer to a beat is still missing at the next, the host is asked over another
 // connection.
 constexpr Milliseconds shortest_doubt{2500};
+constexpr Milliseconds second_tcp_timeout{1000};
 
 }  // namespace
 
@@ -203,17 +204,20 @@ void AgentConnection::beat() {
   heartbeat_ = timers_.after(pause, [this] { beat(); });
 }
 
-// Once a silence. Only a host that refuses is lost; one that lets in, or says nothing, is waited
-// for.
+// Only a host that refuses is lost; one that lets in, or says nothing, is waited for. Routers
+// answer some packets only: who has no answer asks anew at the next beat.
 void AgentConnection::ask_again() {
   if (std::exchange(asked_again_, true) || address_.transport == TransportKind::local) return;
   AgentLaunch launch = launch_;
   launch.connect.retries = 0;
+  launch.connect.tcp_timeout = second_tcp_timeout;
   transport_.connect(address_, launch,
                      [this, alive = alive_, asked = tries_](const ConnectResult& result) {
                        const auto* failure = std::get_if<LinkFailure>(&result);
                        if (!*alive || asked != tries_ || failure == nullptr) return;
-                       if (failure->is_denied && is_up() && asked_again_) drop(*failure);
+                       if (!asked_again_ || !is_up()) return;  // it has spoken since
+                       asked_again_ = false;
+                       if (failure->is_denied) drop(*failure);
                      });
 }
 
