@@ -105,6 +105,7 @@ TEST_CASE("a queued job that is cancelled ends with 143") {
 TEST_CASE("a job that backs off keeps its nodes from jobs behind it") {
   Bench bench(a_job().on_nodes(4));
   bench.submit(a_job("later").on_nodes(1));
+  bench.exit_and_obey(0, {2, 0});  // whose restart waits for nothing
   bench.exit_and_obey(0, {1, 0});
   REQUIRE(std::holds_alternative<Backoff>(bench.job().phase));
   CHECK_THAT(queued(bench, "later").reason, ContainsSubstring("kept for a job ahead"));

@@ -50,8 +50,8 @@ TEST_CASE("ten seconds without anybody on the port are needed to say that ranks 
   REQUIRE(::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
   ListenWatch watch;
   ListenWatch::Clock::time_point now{};
-  const auto look = [&](int seconds) {
-    for (int i = 0; i < seconds; ++i) watch.poll(now += std::chrono::seconds{1});
+  const auto look = [&](int times) {
+    for (int i = 0; i < times; ++i) watch.poll(now += std::chrono::seconds{1});
   };
   look(20);
   CHECK_FALSE(watch.has_missed());  // of no port

@@ -25,6 +25,7 @@ std::string text_of(const std::filesystem::path& path) {
 struct Elastic : Agents {
   Elastic() {
     JobSubmitted submitted = a_job("j", "a");
+    submitted.target.lease = Milliseconds{60'000};
     submitted.spec.distribution = {DistributionType::pytorch, 2, 0, 0};
     submitted.spec.muster.nodes_max = 4;
     know(Observation{submitted});

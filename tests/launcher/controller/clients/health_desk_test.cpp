@@ -442,7 +442,7 @@ TEST_CASE("a node that nobody waits for any more is not dialled again") {
 
 TEST_CASE("a node that a job wants is dialled on after a look at it") {
   ServedNodes desk;
-  desk.pool.want(address_of("h1", "h1"), target_with(Milliseconds{60'000}), "");
+  desk.pool.want(address_of("h1", "h1"), ComputeTarget{}, "");
   desk.ask({"h1"});
   desk.transport.asked[0].done(LinkFailure{LinkFailureKind::unreachable, "no route"});
   CHECK(desk.answers().size() == 1);
