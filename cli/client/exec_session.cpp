@@ -44,7 +44,7 @@ int ExecSession::run(const Exec& request) {
     std::array<pollfd, 4> wanted{
         pollfd{exit_code_ ? -1 : client_.descriptor(), POLLIN, 0},
         pollfd{takes_input ? ends_.input : -1, POLLIN, 0},
-        pollfd{untaken_.empty() ? -1 : ends_.output, POLLOUT, 0},
+        pollfd{channel_ ? ends_.output : -1, static_cast<short>(untaken_.empty() ? 0 : POLLOUT), 0},
         pollfd{ends_.terminal ? ends_.terminal->descriptor() : -1, POLLIN, 0}};
     if (::poll(wanted.data(), wanted.size(), -1) < 0 && errno != EINTR) break;
     if (wanted[0].revents != 0) {
@@ -52,7 +52,10 @@ int ExecSession::run(const Exec& request) {
         return refused(taken.error().message, internal_error);
     }
     if (wanted[3].revents != 0) pass_size();
-    if (wanted[2].revents != 0) pass_output();
+    if ((wanted[2].revents & POLLOUT) != 0)
+      pass_output();
+    else if (wanted[2].revents != 0)
+      break_off(SIGPIPE);
     if (!exit_code_ && wanted[1].revents != 0) pass_input();
   }
   return exit_code_.value_or(internal_error);
@@ -113,13 +116,16 @@ void ExecSession::pass_input() {
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   // Whose terminal is gone, or whose peer has broken off, wants no answer.
   const bool is_gone = (got <= 0 && channel_ && channel_->terminal) || (got < 0 && channel_);
-  if (is_gone) {
-    exit_code_ = exit_code_of_signal(SIGHUP);
-    return untaken_.clear();
-  }
+  if (is_gone) return break_off(SIGHUP);
   const auto size = static_cast<std::size_t>(std::max<ssize_t>(0, got));
   on_its_way_ += static_cast<std::int64_t>(size);
   input_open_ = client_.send(ExecInput{}, {bytes.data(), size}) && size > 0;
+}
+
+// Nobody is there to read what comes.
+void ExecSession::break_off(int signal) {
+  if (!exit_code_) exit_code_ = exit_code_of_signal(signal);
+  untaken_.clear();
 }
 
 // Never waits: who waits to write to us may not read before that.
@@ -130,10 +136,7 @@ void ExecSession::pass_output() {
     sent = ::write(ends_.output, rest.data(), std::min(rest.size(), pipe_piece_bytes));
   }
   if (sent < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (sent < 0) {
-    exit_code_ = exit_code_of_signal(SIGPIPE);
-    return untaken_.clear();
-  }
+  if (sent < 0) return break_off(SIGPIPE);
   passed_ += static_cast<std::size_t>(sent);
   if (passed_ == untaken_.size()) {
     untaken_.clear();

@@ -41,6 +41,7 @@ class ExecSession {
   void end(const ExecEnded& ended);
   void pass_input();
   void pass_output();
+  void break_off(int signal);
   void pass_size();
   void tell_taken(std::int64_t bytes);
   void end_output();

@@ -44,7 +44,7 @@ int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& 
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   if (options.terminal && ::isatty(STDIN_FILENO) == 0) {
-    return print_error("a terminal was asked for, and standard input is none", usage_error, common);
+    return print_error("standard input is not a terminal", usage_error, common);
   }
   int exit_code = 0;
   auto request = request_at(options.place, home, exit_code, common);

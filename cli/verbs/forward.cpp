@@ -2,13 +2,13 @@
 // of a node of the job. A process for each connection: one that stands still holds no other up, and
 // all end with this one.
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 
 #include "cli/client/exec_session.h"
@@ -17,6 +17,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/os/fd.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -35,10 +36,9 @@ struct Tunnel {
 };
 
 std::optional<std::uint16_t> port_in(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), port);
-  const bool is_whole = failure == std::errc() && end == text.data() + text.size();
-  return is_whole ? std::optional(port) : std::nullopt;
+  const std::int64_t port = read_integer(text).value_or(-1);
+  if (port < 0 || port > UINT16_MAX) return std::nullopt;
+  return static_cast<std::uint16_t>(port);
 }
 
 Result<Tunnel> read_tunnel(const std::string& text) {
@@ -96,6 +96,9 @@ void serve_apart(const Home& home, Exec request, const Tunnel& tunnel,
   if (!peer || ::fork() != 0) return;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
+  const int yes = 1, idle_s = 15;  // a peer that has gone lets the service's silence end
+  ::setsockopt(peer.get(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  ::setsockopt(peer.get(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   request.channel->socket = tunnel.target;
   ::_exit(serve(home, request, {.input = peer.get(), .output = peer.get()}, common));
 }
@@ -145,7 +148,7 @@ int forward(const ForwardOptions& options, const CommonOptions& common) {
   if (options.stdio) return serve_stdio(home, *request, options.targets, common);
   for (Tunnel& tunnel : tunnels) {
     const Status opened = open_here(tunnel);
-    if (!opened) return print_error(opened.error().message, internal_error, common);
+    if (!opened) return print_error(opened.error().message, usage_error, common);
   }
   for (const Tunnel& tunnel : tunnels) {
     write_all(Stream::out, "127.0.0.1:" + std::to_string(tunnel.port) + " -> " + tunnel.target +

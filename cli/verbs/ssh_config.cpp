@@ -2,6 +2,7 @@
 // as they reach any host.
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "cli/client/find.h"
 #include "cli/client/start.h"
@@ -34,16 +35,6 @@ std::string account_on(const std::vector<Record>& records, const std::string& no
     }
   }
   return user.empty() ? user_name() : user;
-}
-
-std::vector<std::string> nodes_of(const JobRow& row) {
-  std::vector<std::string> nodes;
-  for (std::size_t at = 0; at < row.nodes.size();) {
-    const std::size_t end = std::min(row.nodes.find(',', at), row.nodes.size());
-    nodes.push_back(row.nodes.substr(at, end - at));
-    at = end + 1;
-  }
-  return nodes;
 }
 
 std::string block(const Home& home, const JobId& job, std::size_t index, const std::string& user) {
@@ -79,9 +70,10 @@ int print_ssh_config(const std::string& typed, const CommonOptions& common) {
     return print_error(keys.error().message, internal_error, common);
   }
   std::string text;
-  const auto nodes = nodes_of(found->row);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    text += block(home, request->job, i, account_on(*records, nodes[i]));
+  std::size_t index = 0;
+  std::istringstream nodes(found->row.nodes);
+  for (std::string node; std::getline(nodes, node, ',');) {
+    text += block(home, request->job, index++, account_on(*records, node));
   }
   write_all(Stream::out, text);
   return 0;

@@ -113,7 +113,9 @@ void blame(AttemptCause& cause, const Attempt& attempt, const std::vector<Failur
   take_words(cause, attempt, failures, attribution);
   take_class(cause, is_loss);
   cause.sentence = attribution_sentence(attribution);
-  cause.first_node = culprit_node(attribution.first);
+  const RankExited* telling = telling_rank(attempt, attribution);
+  const bool ended_early = telling && telling->status.ok();  // no node does that
+  if (!ended_early) cause.first_node = culprit_node(attribution.first);
   if (attribution.is_named) cause.first_rank = attribution.first.front().rank;
 }
 

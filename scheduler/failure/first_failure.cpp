@@ -174,14 +174,21 @@ std::optional<Failure> early_end_of(const Rank& rank) {
   return failure;
 }
 
+// In the words of a collective: other connections break for other reasons.
+bool has_lost_a_rank(const Rank& rank) {
+  constexpr std::array collectives{"gloo",       "nccl-remote", "nccl-system",  "nccl-timeout",
+                                   "store-lost", "watchdog",    "mpi-transport"};
+  const auto* done = std::get_if<RankDone>(&rank.state);
+  const auto* rule = done && done->exit.rules.rule ? &*done->exit.rules.rule : nullptr;
+  return rule && !done->exit.status.ok() && std::ranges::count(collectives, rule->id) > 0;
+}
+
 // All that failed did so because a peer had gone. At the end of a run most ranks have ended with 0:
 // they are not the cause of the last one's words.
 void add_early_ends(const Attempt& attempt, std::vector<Failure>& failures) {
-  if (std::ranges::any_of(failures, [](const Failure& one) {
-        return one.judgement.standing > Standing::unclear;
-      })) {
-    return;
-  }
+  const bool has_cause = std::ranges::any_of(
+      failures, [](const Failure& one) { return one.judgement.standing > Standing::unclear; });
+  if (has_cause || std::ranges::none_of(attempt.ranks, has_lost_a_rank)) return;
   std::vector<Failure> early;
   for (const Rank& rank : attempt.ranks) {
     auto end = takes_part(attempt, rank) ? early_end_of(rank) : std::nullopt;

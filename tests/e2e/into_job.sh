@@ -42,8 +42,8 @@ until_true 60 grep -qs begun "$MUSTER_HOME/jobs/into/attempt-0/rank-0.log"
 expect 0 "$MUSTER" exec into --node 1 -- sh -c 'echo rank $RANK'; has out "rank 1"
 expect 1 "$MUSTER" exec into --node 2 -- true; has err "has nodes 0 to 1, not 2"
 expect 2 "$MUSTER" exec into --node 0 --rank 0 -- true; has err "exclude each other"
-expect 2 "$MUSTER" exec -t into -- true; has err "standard input is none"
-expect 2 "$MUSTER" ssh into; has err "standard input is none"
+expect 2 "$MUSTER" exec -t into -- true; has err "standard input is not a terminal"
+expect 2 "$MUSTER" ssh into; has err "standard input is not a terminal"
 
 # --- a terminal
 cat >"$work/terminal.py" <<'PYTHON'

@@ -122,10 +122,9 @@ std::string variables_line(const Environment& environment) {
 }
 
 std::string sshd_settings(const std::string& directory, const Environment& environment) {
-  const passwd* account = ::getpwuid(::geteuid());
   return "HostKey " + in_quotes(directory + "/host_key") + "\nAuthorizedKeysFile " +
-         in_quotes(directory + "/authorized_keys") + "\nAllowUsers " +
-         (account == nullptr ? "root" : account->pw_name) +
+         in_quotes(directory + "/authorized_keys") +
+         (::geteuid() == 0 ? "\nAllowUsers root" : "") +  // any other can only let itself in
          "\nPermitRootLogin prohibit-password\nPubkeyAuthentication yes\n"
          "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\n"
          "StrictModes no\nPidFile none\nPrintMotd no\nLogLevel ERROR\n"

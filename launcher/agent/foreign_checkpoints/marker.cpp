@@ -12,36 +12,60 @@ namespace {
 
 constexpr std::string_view own_marker = ".muster-complete";
 
-// {"step": N}
-std::optional<std::int64_t> step_in(const std::string& marker) {
+// {"step": N, "files": N, "bytes": N}; -1: not told.
+struct Mark {
+  std::int64_t step = -1;
+  std::int64_t files = -1;
+  std::int64_t bytes = -1;
+};
+
+Mark read_mark(const std::string& path) {
   constexpr std::int64_t limit = 4096;
-  const auto text = read_small(marker, limit);
+  const auto text = read_small(path, limit);
   const auto content = text ? read_json(*text) : nlohmann::json();
-  const auto step = content.is_object() ? content.find("step") : content.end();
-  const bool is_told = step != content.end() && step->is_number_unsigned();
-  if (!is_told || step->get<std::uint64_t>() > INT64_MAX) return {};
-  return step->get<std::int64_t>();
+  const auto number = [&](const char* name) -> std::int64_t {
+    const auto found = content.is_object() ? content.find(name) : content.end();
+    const bool is_told = found != content.end() && found->is_number_integer();
+    return is_told ? found->get<std::int64_t>() : -1;  // what does not fit is negative
+  };
+  return {number("step"), number("files"), number("bytes")};
 }
 
-// Adds what lies in its folders. False: not all of it could be seen.
-bool add_below(SaveCandidate& candidate, const ListedFolder& folder, const Look& look, int depth) {
-  for (const FolderEntry& entry : folder.entries) {
-    if (!entry.is_folder) continue;
-    const auto inner = depth > 0 ? look.open(folder.path_of(entry.name)) : std::nullopt;
-    if (!inner || inner->is_partial || !add_below(candidate, *inner, look, depth - 1)) return false;
-    for (const FolderEntry& file : inner->entries) add_entry(candidate, file);
+struct Content {
+  std::int64_t files = 0;
+  std::int64_t bytes = 0;
+  std::int64_t changed_ns = 0;  // the latest of the files
+
+  void add(const FolderEntry& file) {
+    ++files;
+    bytes += file.bytes;
+    changed_ns = std::max(changed_ns, file.changed_ns);
   }
-  return true;
+};
+
+void add_content(Content& content, const ListedFolder& folder, const Look& look, int depth) {
+  for (const FolderEntry& entry : folder.entries) {
+    if (!entry.is_folder && entry.name != own_marker) content.add(entry);
+    const auto inner =
+        entry.is_folder && depth > 0 ? look.open(folder.path_of(entry.name)) : std::nullopt;
+    if (inner) add_content(content, *inner, look, depth - 1);
+  }
 }
 
-// One that is older than the data is of what lay there before.
-bool add_if_current(SaveCandidate candidate, const FolderEntry& marker, const std::string& path,
-                    std::vector<SaveCandidate>& found) {
-  if (marker.is_folder || marker.changed_ns < candidate.changed_ns) return false;
-  const auto step = step_in(path);
-  if (!step) return false;
-  candidate.step = step;
-  candidate.judge = [] { return Judged{}; };
+// One that is older than the data is of what lay there before. What is gone since was deleted.
+bool add_if_current(SaveCandidate candidate, const Content& content, const FolderEntry& marker,
+                    const std::string& path, std::vector<SaveCandidate>& found) {
+  if (marker.is_folder || marker.changed_ns < content.changed_ns) return false;
+  const Mark mark = read_mark(path);
+  if (mark.step < 0) return false;
+  candidate.step = mark.step;
+  candidate.bytes = content.bytes;
+  candidate.changed_ns = marker.changed_ns;
+  candidate.is_partial = false;
+  const bool is_whole = content.files >= mark.files && content.bytes >= mark.bytes;
+  candidate.judge = [is_whole] {
+    return is_whole ? Judged{} : incomplete("not all that its marker counts is there");
+  };
   found.push_back(std::move(candidate));
   return true;
 }
@@ -52,20 +76,22 @@ void find_marked_files(const ListedFolder& folder, std::vector<SaveCandidate>& f
     const std::string name = marker.name.substr(0, marker.name.size() - own_marker.size());
     const FolderEntry* data = name.empty() ? nullptr : folder.find(name);
     if (!data || data->is_folder) continue;
-    SaveCandidate candidate{"marker", folder.path_of(name)};
-    add_entry(candidate, *data);
-    add_if_current(std::move(candidate), marker, folder.path_of(marker.name), found);
+    Content content;
+    content.add(*data);
+    add_if_current({"marker", folder.path_of(name)}, content, marker, folder.path_of(marker.name),
+                   found);
   }
 }
 
 bool is_marked_folder(const ListedFolder& folder, const Look& look,
                       std::vector<SaveCandidate>& found) {
-  constexpr int depth_limit_of_data = 4;
+  constexpr int depth_limit_of_data = 12;
   const FolderEntry* own = folder.find(own_marker);
-  if (!own || folder.is_partial) return false;
-  SaveCandidate candidate = candidate_of("marker", folder);
-  return add_below(candidate, folder, look, depth_limit_of_data) &&
-         add_if_current(std::move(candidate), *own, folder.path_of(own_marker), found);
+  if (!own) return false;
+  Content content;
+  add_content(content, folder, look, depth_limit_of_data);
+  return add_if_current(candidate_of("marker", folder), content, *own, folder.path_of(own_marker),
+                        found);
 }
 
 }  // namespace

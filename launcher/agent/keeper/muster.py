@@ -57,20 +57,27 @@ def resume_from():
 def checkpoint_saved(path, step):
     """Says that the checkpoint at `path`, a file or a directory, is complete.
 
-    Call it on one rank, after all ranks have written their part. What this node wrote is on its
-    disk before the marker is. Raises OSError when that is not certain.
+    Call it on one rank, after all ranks have written their part; what changes later is no part of
+    it. What this node wrote is on its disk before the marker is. Raises OSError when that is not
+    certain, ValueError of a step below 0.
     """
     if not _in_job():
         return
+    if int(step) < 0:
+        raise ValueError("step %d is below 0" % int(step))
     path = os.path.abspath(path)
+    sizes = [] if os.path.isdir(path) else [os.path.getsize(path)]
     for folder, _, names in os.walk(path):  # of a file: nothing
-        for name in filter(os.path.isfile, [os.path.join(folder, name) for name in names]):
-            _sync(name)
+        for name in [os.path.join(folder, name) for name in names if name != MARKER]:
+            if os.path.isfile(name) and not os.path.islink(name):
+                _sync(name)
+                sizes.append(os.path.getsize(name))
         _sync(folder)
     _sync(path)
     _sync(os.path.dirname(path))
     marker = os.path.join(path, MARKER) if os.path.isdir(path) else path + MARKER
-    _replace(marker, json.dumps({"step": int(step)}) + "\n", is_durable=True)
+    told = {"step": int(step), "files": len(sizes), "bytes": sum(sizes)}
+    _replace(marker, json.dumps(told) + "\n", is_durable=True)
 
 
 def stopping(stop_signal=signal.SIGTERM):

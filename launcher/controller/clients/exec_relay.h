@@ -3,6 +3,7 @@
 // it; a daemon's route outlives connections, since both agents go on without the controller.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -53,7 +54,8 @@ class Relay final : public NodeListener {
   AgentPool& pool_;
   std::map<std::string, ExecRoute> execs_;
   std::map<std::string, StartRoute> starts_;
-  std::uint64_t next_id_ = 1;
+  // An agent may still have a session of the controller before.
+  std::int64_t next_id_ = std::chrono::steady_clock::now().time_since_epoch().count();
 };
 
 }  // namespace muster

@@ -25,6 +25,10 @@ void break_job(Bench& bench, const std::string& name, int number, int cluster = 
   REQUIRE(!bench.is_live(name));
 }
 
+constexpr const char* gloo_lost_peer =
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer "
+    "[10.0.0.1]:39841";
+
 NodeEvidence piece(const std::string& job, Milliseconds age, Time now) {
   return {JobId{job}, now - age, "was lost"};
 }
@@ -213,12 +217,12 @@ TEST_CASE("peers of a rank that returned early are struck nowhere") {
   Bench bench(a_job().on_nodes(4).of_cluster(8));
   bench.exit_rank(0, {0, 0}, Milliseconds{900});
   for (int rank = 1; rank < 4; ++rank) {
-    bench.exit_rank(rank, {1, 0}, Milliseconds{600 - 200 * (rank - 1)}, "train",
-                    "RuntimeError: Connection closed by peer [10.0.0.1]:39841");
+    bench.exit_rank(rank, {1, 0}, Milliseconds{600 - 200 * (rank - 1)}, "train", gloo_lost_peer);
   }
   bench.obey();
   const AttemptCause& cause = bench.last<AttemptEnded>()->cause;
   CHECK(cause.first_rank == RankId{0});
+  CHECK_FALSE(cause.first_node);
   CHECK(cause.failure_class == FailureClass::user);
   CHECK(cause.status.code == 1);
   CHECK_THAT(cause.sentence,
@@ -230,13 +234,22 @@ TEST_CASE("peers of a rank that returned early are struck nowhere") {
 
 TEST_CASE("who ended with 0 is the cause only of peers that lost it") {
   Bench bench(a_job().on_nodes(4).of_cluster(8));
-  const std::string lost = "RuntimeError: Connection closed by peer [10.0.0.1]:39841";
+  const std::string lost = gloo_lost_peer;
   SECTION("a rank that failed by itself is") {
     bench.exit_rank(0, {0, 0}, Milliseconds{900});
     bench.exit_rank(1, {1, 0}, Milliseconds{600}, "train", "KeyError: 'x'");
     bench.exit_rank(2, {1, 0}, Milliseconds{400}, "train", lost);
     bench.obey();
     CHECK(bench.last<AttemptEnded>()->cause.first_rank == RankId{1});
+  }
+  SECTION("not of what lost a service elsewhere") {
+    bench.exit_rank(0, {0, 0}, Milliseconds{900});
+    for (int rank = 1; rank < 3; ++rank) {
+      bench.exit_rank(rank, {1, 0}, Milliseconds{400}, "train",
+                      "ConnectionResetError: [Errno 104] Connection reset by peer");
+    }
+    bench.obey();
+    CHECK_FALSE(bench.last<AttemptEnded>()->cause.first_rank);
   }
   SECTION("not at the end of a run, when most have ended with 0") {
     for (int rank = 0; rank < 3; ++rank) bench.exit_rank(rank, {0, 0}, Milliseconds{900});

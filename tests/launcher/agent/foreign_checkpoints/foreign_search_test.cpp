@@ -104,9 +104,22 @@ TEST_CASE("what muster.py marked is complete, whatever else it looks like") {
     CHECK_FALSE(newest(saved));
   }
   saved.put("gone.pt" + marker, R"({"step": 90})");
-  saved.put("one/two/three/four/five/six/part", "deeper than is looked");
-  saved.put("one/" + marker, R"({"step": 90})");
   CHECK_FALSE(newest(saved));
+}
+
+TEST_CASE("what a marker counts has to be there; links and depth do not matter") {
+  SavedFiles saved;
+  saved.put("run/one/two/three/four/five/six/part", "1234");
+  saved.put("run/other", "12");
+  REQUIRE(::symlink("other", saved.path("run/latest").c_str()) == 0);
+  saved.put("run/.muster-complete", R"({"step": 90, "files": 2, "bytes": 6})");
+  REQUIRE(newest(saved));
+  CHECK(newest(saved)->step == 90);
+  CHECK(newest(saved)->bytes == 6);
+  saved.remove("run/one");
+  CHECK_FALSE(newest(saved));
+  REQUIRE(foreign_checkpoints({saved.path()}, {}).size() == 1);
+  CHECK(foreign_checkpoints({saved.path()}, {}).front().state == SaveState::incomplete);
 }
 
 TEST_CASE("files that may not be read are unknown") {

@@ -221,15 +221,28 @@ class CheckpointSaved(ModuleTest):
     def test_a_directory_holds_its_marker(self):
         put(self.at("step7/weights/part0"))
         self.muster.checkpoint_saved(self.at("step7"), 7)
-        self.assertEqual(content(self.at("step7/.muster-complete")), b'{"step": 7}\n')
+        self.assertEqual(content(self.at("step7/.muster-complete")),
+                         b'{"step": 7, "files": 1, "bytes": 4}\n')
         self.muster.checkpoint_saved(self.at("step7/"), 8)
-        self.assertEqual(content(self.at("step7/.muster-complete")), b'{"step": 8}\n')
+        self.assertEqual(content(self.at("step7/.muster-complete")),
+                         b'{"step": 8, "files": 1, "bytes": 4}\n')
         self.assertEqual(sorted(os.listdir(self.at("step7"))), [".muster-complete", "weights"])
+
+    def test_links_are_no_files_and_a_step_is_not_negative(self):
+        put(self.at("step7/part0"))
+        os.symlink("part0", self.at("step7/latest"))
+        os.symlink("nowhere", self.at("step7/gone"))
+        self.muster.checkpoint_saved(self.at("step7"), 7)
+        self.assertEqual(content(self.at("step7/.muster-complete")),
+                         b'{"step": 7, "files": 1, "bytes": 4}\n')
+        with self.assertRaises(ValueError):
+            self.muster.checkpoint_saved(self.at("step7"), -1)
 
     def test_the_marker_of_a_file_lies_beside_it(self):
         put(self.at("c/step7.pt"))
         self.muster.checkpoint_saved(self.at("c/step7.pt"), 7)
-        self.assertEqual(content(self.at("c/step7.pt.muster-complete")), b'{"step": 7}\n')
+        self.assertEqual(content(self.at("c/step7.pt.muster-complete")),
+                         b'{"step": 7, "files": 1, "bytes": 4}\n')
         self.assertEqual(len(os.listdir(self.at("c"))), 2)
 
     def test_relative_paths_and_path_objects_are_taken(self):
@@ -419,8 +432,9 @@ class HuggingFace(ModuleTest):
         self.assertEqual(words[-2:], ["ended-at", "3"])
         self.assertEqual(content(self.at("heartbeat")), b"3\n")
         for step in (2, 3):
-            self.assertEqual(content(self.at("out/checkpoint-%d/.muster-complete" % step)),
-                             b'{"step": %d}\n' % step)
+            mark = json.loads(content(self.at("out/checkpoint-%d/.muster-complete" % step)))
+            self.assertEqual(mark["step"], step)
+            self.assertGreater(mark["files"], 3)
         lines = [json.loads(line) for line in content(self.at("metrics")).splitlines()]
         self.assertEqual([line["step"] for line in lines if "loss" in line], [1, 2, 3])
         self.assertEqual(lines[0]["total_steps"], 12)
