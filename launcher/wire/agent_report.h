@@ -275,13 +275,14 @@ struct ExecEnded {
   MUSTER_FIELDS(id, status, error)
 };
 
-// mpirun on this node wants a daemon started on another node of the attempt.
+// mpirun on this node wants a daemon started on another node of the attempt; behind an open door,
+// any program on this node a command on any node of it.
 struct RemoteStartAsked {
   static constexpr const char* kind = "remote_start_asked";
   std::string ticket;
   JobId job;
   AttemptId attempt;
-  std::string host;  // as given to mpirun
+  std::string host;  // as given to the launcher
   std::string command;
 
   MUSTER_FIELDS(ticket, job, attempt, host, command)
@@ -291,6 +292,6 @@ using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
                  RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
-                 MembersSet, FaultsTold, RemedyRun>;
+                 MembersSet, FaultsTold, RemedyRun, RemoteOutput, RemoteOutputAck>;
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "runtime/protocol/environment.h"
 
+#include <algorithm>
+
 #include "runtime/protocol/number_text.h"
 
 namespace muster {
@@ -19,6 +21,17 @@ std::optional<std::uint64_t> number_of(const EnvironmentLookup& lookup, const ch
   return std::nullopt;
 }
 
+// Not SLURM_NTASKS: a batch script has it too, and begins one process. What is no number is not for
+// muster to judge. PMIx tells nobody how many there are, but rank 1 is not alone.
+std::uint64_t launched_processes(const EnvironmentLookup& lookup) {
+  std::uint64_t most = 0;
+  for (const char* name : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    most = std::max(most, read_whole_number(text_of(lookup, name)).value_or(0));
+  }
+  const auto rank = read_whole_number(text_of(lookup, "PMIX_RANK"));
+  return rank && *rank > 0 ? std::max<std::uint64_t>(most, 2) : most;
+}
+
 }  // namespace
 
 RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& error) {
@@ -29,6 +42,7 @@ RankVariables read_rank_variables(const EnvironmentLookup& lookup, std::string& 
   if (!found.epoch && found.attempt) found.epoch = *found.attempt + 1;
   found.world_size = number_of(lookup, env_world_size, error);
   found.rank = number_of(lookup, env_rank, error);
+  found.launched = launched_processes(lookup);
   found.master_address = text_of(lookup, env_master_address);
   found.master_port = number_of(lookup, env_master_port, error);
   found.rendezvous_secret = text_of(lookup, env_rendezvous_secret);

@@ -45,6 +45,7 @@ struct RankVariables {
   std::optional<std::uint64_t> epoch;    // MUSTER_EPOCH, else attempt + 1, else none
   std::optional<std::uint64_t> world_size;
   std::optional<std::uint64_t> rank;
+  std::uint64_t launched = 0;  // processes that Slurm or an mpirun of any make began; 0: unknown
   std::string master_address;
   std::optional<std::uint64_t> master_port;
   std::string rendezvous_secret;

@@ -40,6 +40,16 @@ namespace muster {
 
 namespace {
 
+// A launcher that this build does not understand: each process would train the whole model.
+void check_alone(const RankVariables& variables, const Communicator& ranks) {
+  const bool is_said = variables.world_size || !variables.members_path.empty();
+  if (is_said || ranks.size() > 1 || variables.launched < 2) return;
+  throw StartError(
+      "the launcher began several processes, which found as many separate worlds of one rank: use "
+      "Open MPI's mpirun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT (WORLD_SIZE=1 where "
+      "separate runs are meant)");
+}
+
 void check_world(const RankVariables& variables, const Communicator& ranks) {
   if (!variables.world_size || *variables.world_size == ranks.size()) return;
   throw StartError("WORLD_SIZE says " + std::to_string(*variables.world_size) + " ranks, but " +
@@ -80,6 +90,7 @@ class Run {
 
  private:
   BatchPlan checked_plan() {
+    check_alone(variables_, ranks_);
     check_world(variables_, ranks_);
     if (options_.model.precision == Precision::bf16 && !has_bf16_gemm()) {
       throw StartError(

@@ -152,6 +152,12 @@ TEST_CASE("mistakes end with exit code 2 and one sentence") {
   const Ended alone = Trainer(folder).with("WORLD_SIZE", "2").run(0, {"--out", folder / "out"});
   CHECK(alone.code == 2);
   CHECK_THAT(alone.output, ContainsSubstring("WORLD_SIZE says 2 ranks, but RANK, MASTER_ADDR"));
+  // Processes of a launcher that it does not understand would each train all by itself.
+  for (const char* name : {"PMI_SIZE", "SLURM_STEP_NUM_TASKS", "PMIX_RANK"}) {
+    const Ended many = Trainer(folder).with(name, "2").run(0, {"--out", folder / "out"});
+    CHECK(many.code == 2);
+    CHECK_THAT(many.output, ContainsSubstring("as many separate worlds of one rank"));
+  }
   const Ended unknown =
       Trainer(folder).with("MUSTER_EPOCH", "soon").run(0, {"--out", folder / "out"});
   CHECK(unknown.code == 2);

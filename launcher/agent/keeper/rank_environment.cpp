@@ -107,6 +107,14 @@ std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
 
+std::string door_directory(const AttemptLayout& layout) {
+  return layout.spool + "/bin";
+}
+
+std::string hostfile_path(const AttemptLayout& layout) {
+  return layout.spool + "/hostfile";
+}
+
 Environment attempt_environment(const RankSetting& setting, const Environment& base) {
   const StartRanks& start = setting.start;
   Environment environment = base;
@@ -121,6 +129,10 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
   }
   for (const auto& [name, path] : setting.paths.outputs) {
     environment.emplace("AZUREML_PARAMETER_" + name, path);
+  }
+  if (start.door) {
+    environment["PATH"] = door_directory(setting.layout) + ":" + environment["PATH"];
+    environment.emplace("MUSTER_HOSTFILE", hostfile_path(setting.layout));
   }
   add_marks(setting, environment);
   return environment;
