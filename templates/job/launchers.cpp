@@ -122,8 +122,9 @@ void check_deepspeed(const Value& command, const Reading& reading, const JobSpec
   const bool is_in_code = spec.code.starts_with('/');
   const std::string path =
       is_in_code ? absolute_path(name, spec.code) : Reading::local_path(command, name);
-  const auto content = reading.options.files.read(path, max_file_bytes);
+  auto content = reading.options.files.read(path, max_file_bytes);
   if (!content) return;  // it may be on the nodes alone
+  std::ranges::replace(*content, '\t', ' ');  // JSON may be indented by tabs, YAML not
   FindingList quiet;
   const auto file = read_yaml(std::make_shared<Source>(Source{path, directory_of(path), *content}),
                               quiet);
