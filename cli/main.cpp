@@ -145,6 +145,8 @@ int run_controller(const ControllerVerb& verb, const CommonOptions&) {
 int agent_process(const std::vector<std::string>& words) {
   const std::string verb = words.empty() ? "" : words.front();
   if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
+  if (verb == "pkill") return agent_pkill({words.begin() + 1, words.end()});
+  if (verb == "mpi-run") return agent_mpi_run({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();
@@ -242,7 +244,9 @@ int start(std::vector<std::string> words) {
 int main(int count, char** words) {
   muster::hold_standard_descriptors();
   try {
-    return muster::start({words + 1, words + count});
+    const std::vector<std::string> given(words + 1, words + count);
+    const std::string shell = muster::remote_shell_called(words[0]);
+    return shell.empty() ? muster::start(given) : muster::remote_shell(shell, given);
   } catch (const std::exception& bug) {
     std::fprintf(stderr, "muster: internal error: %s\n", bug.what());
     return static_cast<int>(muster::ExitCode::internal);

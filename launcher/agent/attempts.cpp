@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/attempt/remote_door.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/watch/rank_inspect.h"
@@ -29,6 +30,12 @@ constexpr Milliseconds inspect_limit{20000};
 constexpr std::chrono::seconds removal_pause{5};
 // A job's directory of a million files on a slow disk.
 constexpr Milliseconds removal_limit{30 * 60 * 1000};
+
+// What the programs of node 0 wait for at a time: a command or two on each of 4,096 nodes.
+constexpr std::size_t asks_limit = 16384;
+// Launchers take the first word of the answer for the address of a host; it may have several, and
+// one of them is the job's.
+constexpr const char* address_question = "hostname -I";
 
 void add_checkpoints(AttemptClean& clean, CheckpointProbe probe) {
   clean.newest_checkpoint = std::move(probe.newest);
@@ -218,13 +225,21 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
       });
 }
 
-void Attempts::handle(const OutputAck& ack, std::string_view) {
-  const auto found = held_.find(key_of(ack));
+void Attempts::acknowledge(const AttemptKey& key, RankId rank, std::int64_t offset) {
+  const auto found = held_.find(key);
   if (found == held_.end()) return;
   LocalAttempt& attempt = found->second.attempt;
-  attempt.output().acknowledge(ack.rank, ack.offset);
+  attempt.output().acknowledge(rank, offset);
   attempt.move_output();
   report_clean_if_owed(found->second);
+}
+
+void Attempts::handle(const OutputAck& ack, std::string_view) {
+  acknowledge(key_of(ack), ack.rank, ack.offset);
+}
+
+void Attempts::handle(const RemoteOutputAck& ack, std::string_view) {
+  if (ack.number > 0) acknowledge(key_of(ack), output_of_command(ack.number), ack.offset);
 }
 
 void Attempts::handle(const RemoteStart& request, std::string_view) {
@@ -234,28 +249,74 @@ void Attempts::handle(const RemoteStart& request, std::string_view) {
                                    "the attempt does not run on node " + site_.run.node.value});
 }
 
-void Attempts::ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAsked asked) {
-  const auto refuse = [&](const std::string& why) {
-    asker->write(encode(ToAgent{RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why}}));
-    asker->close_when_written();
-  };
+// mpirun's daemon on another node or, through an open door, any command on any node.
+Result<RemoteStartAsked> Attempts::admit(RemoteStartAsked asked) {
   const LocalAttempt* attempt = find(key_of(asked));
   const auto& start = attempt == nullptr ? std::nullopt : attempt->start_request();
-  if (!start || !start->mpi || start->node_index != 0) {
-    return refuse("this node runs no such mpirun");
+  if (start && start->door && start->node_index != 0) {
+    return Error{"only node 0 of a job may start commands on other nodes"};
   }
-  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
-    return refuse(daemon.error().message);
+  if (!start || !(start->mpi || start->door) || start->node_index != 0) {
+    return Error{"this node runs no such mpirun"};
   }
-  const auto& hosts = start->mpi->hosts;
-  const auto names = mpi_host_names(hosts, site_.host_name);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == asked.host) asked.host = hosts[i];
+  if (start->mpi) {
+    const auto& hosts = start->mpi->hosts;
+    const auto names = mpi_host_names(hosts, site_.host_name);
+    const auto named = std::ranges::find(names, asked.host);
+    if (named != names.end()) asked.host = hosts[static_cast<std::size_t>(named - names.begin())];
   }
-  const std::string ticket = asked.ticket = std::to_string(next_ticket_++);
-  asker->set_handlers({[](Frame) {}, {}, [this, ticket] { asks_.erase(ticket); }});
-  site_.line.send(asked);  // without a line: with the next Welcome
-  asks_[ticket] = {asker, std::move(asked)};
+  const auto daemon = start->mpi ? read_mpi_daemon(asked.command) : Error{"no mpirun"};
+  if (!daemon && start->door) return attempt->through_door(std::move(asked));
+  if (!daemon) return daemon.error();
+  return asked;
+}
+
+void Attempts::ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAsked given) {
+  const auto answer = [&](int code, const std::string& why) {
+    asker->write(encode(ToAgent{RemoteStartEnded{given.ticket, ExitStatus{code, 0}, why}}));
+    asker->close_when_written();
+  };
+  auto asked = asks_.size() < asks_limit ? admit(given) : Error{"too many commands are awaited"};
+  if (!asked) return answer(255, asked.error().message);
+  if (asked->command == address_question) {
+    const auto& door = find(key_of(*asked))->start_request()->door;
+    const std::string address = door->addresses.at(*place_in(*door, asked->host)) + "\n";
+    asker->write(encode(ToAgent{RemoteOutput{}}, address));
+    return answer(0, {});
+  }
+  const std::string ticket = asked->ticket = std::to_string(next_ticket_++);
+  asker->set_handlers({[](Frame) {},
+                       [this, ticket] { acknowledge_output(ticket); },
+                       [this, ticket] { asks_.erase(ticket); }});
+  site_.line.send(*asked);  // without a line: with the next Welcome
+  asks_[ticket] = {asker, std::move(*asked)};
+}
+
+// What comes again, after a connection was lost, is passed on once.
+void Attempts::handle(const RemoteOutput& piece, std::string_view payload) {
+  const std::string ticket = std::to_string(piece.number);
+  const std::int64_t end = piece.offset + static_cast<std::int64_t>(payload.size());
+  const auto found = asks_.find(ticket);
+  if (found == asks_.end()) {  // who asked has gone: nobody waits for it
+    site_.line.send(RemoteOutputAck{piece.job, piece.attempt, piece.number, end, piece.node});
+    return;
+  }
+  Ask& ask = found->second;
+  ask.node = piece.node;
+  if (piece.offset > ask.received) return;
+  if (end <= ask.received) return acknowledge_output(ticket);
+  payload.remove_prefix(static_cast<std::size_t>(ask.received - piece.offset));
+  ask.received = end;
+  ask.asker->write(encode(ToAgent{piece}, payload));
+}
+
+// Once the asker has taken all: one that is slow holds up its command and nobody else.
+void Attempts::acknowledge_output(const std::string& ticket) {
+  const auto found = asks_.find(ticket);
+  if (found == asks_.end() || found->second.asker->queued_bytes() > 0) return;
+  const Ask& ask = found->second;
+  site_.line.send(RemoteOutputAck{ask.asked.job, ask.asked.attempt, std::atoll(ticket.c_str()),
+                                  ask.received, ask.node});
 }
 
 void Attempts::handle(const RemoteStartEnded& ended, std::string_view) {

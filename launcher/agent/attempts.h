@@ -63,10 +63,12 @@ class Attempts {
   void handle(const OutputAck& ack, std::string_view);
   void handle(const ForgetJob& request, std::string_view);
   void handle(const RemoteStart& request, std::string_view);
-  // What mpirun asks of another node goes through the controller: a daemon, by a ticket until it
-  // has ended.
+  // What programs of node 0 ask of another node goes through the controller, by a ticket until it
+  // has ended: mpirun's daemon, or a command through the door.
   void ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAsked asked);
   void handle(const RemoteStartEnded& ended, std::string_view);
+  void handle(const RemoteOutput& piece, std::string_view payload);
+  void handle(const RemoteOutputAck& ack, std::string_view);
 
   // Twice a second.
   void poll();
@@ -89,9 +91,14 @@ class Attempts {
   struct Ask {
     std::shared_ptr<PeerConnection> asker;
     RemoteStartAsked asked;
+    std::int64_t received = 0;  // of what the command writes
+    std::string node{};         // where that comes from
   };
 
   Held& hold(const AttemptKey& key);
+  Result<RemoteStartAsked> admit(RemoteStartAsked asked);
+  void acknowledge(const AttemptKey& key, RankId rank, std::int64_t offset);
+  void acknowledge_output(const std::string& ticket);
   bool is_any(bool (LocalAttempt::*holds)() const) const;
   AttemptStop::Find finder(const LocalAttempt& attempt) const;
   void report_clean_if_owed(Held& held);

@@ -284,13 +284,14 @@ struct ExecTaken {  // the command has taken so many bytes of its input more
   MUSTER_FIELDS(id, bytes)
 };
 
-// mpirun on this node wants a daemon started on another node of the attempt.
+// mpirun on this node wants a daemon started on another node of the attempt; behind an open door,
+// any program on this node a command on any node of it.
 struct RemoteStartAsked {
   static constexpr const char* kind = "remote_start_asked";
   std::string ticket;
   JobId job;
   AttemptId attempt;
-  std::string host;  // as given to mpirun
+  std::string host;  // as given to the launcher
   std::string command;
 
   MUSTER_FIELDS(ticket, job, attempt, host, command)
@@ -300,6 +301,6 @@ using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
                  RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
-                 MembersSet, FaultsTold, RemedyRun, ExecTaken>;
+                 MembersSet, FaultsTold, RemedyRun, ExecTaken, RemoteOutput, RemoteOutputAck>;
 
 }  // namespace muster

@@ -177,14 +177,24 @@ struct RankLaunch {
   MUSTER_FIELDS(rank, local_rank, environment)
 };
 
-// How Open MPI's mpirun is used for this attempt; on node 0 it is started, elsewhere awaited.
+// How mpirun is used for this attempt; on node 0 it is started, elsewhere awaited.
 struct MpiLaunch {
   std::vector<std::string> hosts;  // in node order, as mpirun is told them
   int processes_per_node = 1;
   std::vector<int> processes{};  // of each node, where GPUs are counted; else empty
   bool one_machine = false;      // all nodes are pretend ones of the same machine
+  std::vector<std::string> arguments{};  // more of them, as the job gives them
 
-  MUSTER_FIELDS(hosts, processes_per_node, processes, one_machine)
+  MUSTER_FIELDS(hosts, processes_per_node, processes, one_machine, arguments)
+};
+
+// A job whose node 0 may start commands on its nodes, as other launchers do by ssh or pdsh.
+struct RemoteDoor {
+  std::vector<std::string> hosts;      // nodes of the attempt, in order
+  std::vector<std::string> addresses;  // of each, on the job's network
+  std::vector<int> slots;              // processes that a launcher is to start on each
+
+  MUSTER_FIELDS(hosts, addresses, slots)
 };
 
 struct StartRanks {
@@ -206,10 +216,11 @@ struct StartRanks {
   std::string members{};       // first content of the membership file; empty: not a member yet
   JobHealth health{};
   ForeignSaves saves{};
+  std::optional<RemoteDoor> door{};  // absent: shut, but for mpirun's daemon
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves)
+                saves, door)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by
@@ -348,7 +359,8 @@ struct ExecStop {  // the asker went away: kill the command
   MUSTER_FIELDS(id)
 };
 
-// Start one of mpirun's daemons here, as if by a remote shell: `sh -c` of the joined words.
+// Start this here, as a remote shell would: one of mpirun's daemons or, where the door of the job
+// is open, any command. The ticket ends with a dot and the number that the asker gave it.
 struct RemoteStart {
   static constexpr const char* kind = "remote_start";
   std::string ticket;
@@ -367,6 +379,30 @@ struct RemoteStartEnded {
   std::string error;
 
   MUSTER_FIELDS(ticket, status, error)
+};
+
+// What a command behind the door writes. From the node where it runs, and on to the one that asked.
+struct RemoteOutput {  // payload: bytes
+  static constexpr const char* kind = "remote_output";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t number = 0;  // of the ticket
+  std::int64_t offset = 0;
+  std::string node{};  // where it runs; set on the way
+
+  MUSTER_FIELDS(job, attempt, number, offset, node)
+};
+
+// The other way: everything before `offset` has been passed to who asked.
+struct RemoteOutputAck {
+  static constexpr const char* kind = "remote_output_ack";
+  JobId job;
+  AttemptId attempt;
+  std::int64_t number = 0;
+  std::int64_t offset = 0;
+  std::string node;
+
+  MUSTER_FIELDS(job, attempt, number, offset, node)
 };
 
 // A person says that the node is sound: faults believed until then are over, as if repaired.
@@ -437,6 +473,6 @@ using ToAgent =
                  StopAttempt, CollectOutputs, OutputAck, ForgetAttempt, ExecStart, ExecInput,
                  ExecStop, RemoteStart, RemoteStartEnded, Retire, LookAtRanks, SetMembers,
                  FaultsFixed, WatchHealth, LookAtHealth, MeasureNode, RunRemedy, ForgetJob,
-                 ExecControl>;
+                 ExecControl, RemoteOutput, RemoteOutputAck>;
 
 }  // namespace muster

@@ -1,6 +1,7 @@
-// The one command that muster carries from one node to another: the daemon of Open MPI's mpirun, as
-// mpirun would give it to a remote shell. It is taken apart here and started without a shell, so
-// that a node cannot have another one run anything else. Pure functions.
+// The one command that muster carries from one node to another unless the job opens the door
+// (muster.remote_start): the daemon of Open MPI's mpirun, as mpirun would give it to a remote
+// shell. It is taken apart here and started without a shell, so that a node cannot have another one
+// run anything else. Pure functions.
 //
 //   [OPAL_PREFIX=DIR ; export OPAL_PREFIX;] [PATH=DIR:$PATH ; export PATH ; and so on]
 //   [DIR/]orted {-mca NAME VALUE | --tree-spawn | …}

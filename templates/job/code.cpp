@@ -66,6 +66,7 @@ bool is_rank_variable(std::string_view name) {
                                                "MUSTER_METRICS",
                                                "MUSTER_LEASE"};
   return name.starts_with("AZ_BATCH_") || name.starts_with("AZ_BATCHAI_") ||
+         name.starts_with("GROUP_") || name.starts_with("ROLE_") || name == "MUSTER_HOSTFILE" ||
          name.starts_with("TORCHELASTIC_") || name.starts_with("OMPI_COMM_WORLD_") ||
          std::ranges::find(names, name) != std::end(names);
 }

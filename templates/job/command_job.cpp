@@ -10,20 +10,6 @@ namespace muster {
 
 namespace {
 
-bool calls(std::string_view command, std::string_view program) {
-  std::size_t at = 0;
-  while ((at = command.find(program, at)) != std::string_view::npos) {
-    const std::size_t end = at + program.size();
-    const bool starts =
-        at == 0 || std::string_view(" \t\n;&|(/").find(command[at - 1]) != std::string_view::npos;
-    const bool ends = end == command.size() ||
-                      std::string_view(" \t\n;").find(command[end]) != std::string_view::npos;
-    if (starts && ends) return true;
-    at = end;
-  }
-  return false;
-}
-
 // The program, an option and a script: `./train.sh`, `python -u train.py`.
 constexpr int words_looked_at = 3;
 
@@ -83,12 +69,6 @@ void check_nodes(const Value& root, const JobSpec& spec) {
 }
 
 void check_processes(const Value& distribution, const Value& command, const JobSpec& spec) {
-  const bool mpi = spec.distribution.type == DistributionType::mpi;
-  if (mpi && command.is_scalar() && calls(command.node().text, "mpirun")) {
-    command.warning(
-        "'mpirun' starts the processes a second time; distribution.type mpi already runs the "
-        "command under one mpirun");
-  }
   const bool silent = spec.distribution.type == DistributionType::none && !distribution.given();
   if (silent && spec.instance_count > 1 && command.given()) {
     command.warning("without 'distribution' each of the " + std::to_string(spec.instance_count) +
@@ -141,6 +121,7 @@ void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
   check_own_files(command, reading, spec);
   check_nodes(root, spec);
   check_processes(distribution, command, spec);
+  check_launchers(command, reading, spec);
   job.finish();
 }
 

@@ -64,6 +64,9 @@ void read_services(const Value& value, JobSpec& spec);
 // After `resources`: process counts may be given for all nodes together.
 void read_distribution(const Value& value, JobSpec& spec);
 
+// What the command's own launcher (mpirun, deepspeed, …) would do other than the job file says.
+void check_launchers(const Value& command, const Reading& reading, const JobSpec& spec);
+
 void read_environment(const Value& value, Reading& reading, EnvironmentSpec& spec);
 
 enum class DataContext {

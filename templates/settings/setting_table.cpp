@@ -120,7 +120,6 @@ void read_marker(const Value& value, JobSpec& spec) {
 void read_processes(const Value& value, JobSpec& spec) {
   const DistributionType type = spec.distribution.type;
   const bool has_effect = type == DistributionType::pytorch || type == DistributionType::mpi;
-  if (!has_effect) value.warning("has no effect without distribution.type pytorch or mpi");
   if (is_word(value, "gpus")) {
     spec.distribution.process_per_gpu = has_effect;
   } else {
@@ -178,7 +177,9 @@ std::vector<Setting> scheduling_settings() {
        }},
       {"master_port", read_master_port},
       {"mpi.launcher", [](V v, S s) { store(s.muster.mpi_launcher, one_of<MpiLauncher>(v)); }},
+      {"mpi.arguments", [](V v, S s) { s.muster.mpi_arguments = v.texts(); }, words},
       {"env.export", read_export, words},
+      {"remote_start", [](V v, S s) { store(s.muster.remote_start, v.boolean()); }},
   };
 }
 

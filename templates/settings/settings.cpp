@@ -64,6 +64,8 @@ class SettingsReader {
     }
   }
 
+  bool has(const std::string& path) const { return seen_.contains(path); }
+
  private:
   void apply(const Setting& setting, const Value& value) {
     if (!value.present()) return;
@@ -164,6 +166,12 @@ void read_settings(const Value& muster, const Value& properties, Reading& readin
   reader.read_map(muster, "");
   reader.read_properties(properties);
   settle_processes(muster, properties, reading, spec);
+  const DistributionType type = spec.distribution.type;
+  const bool is_counted = type == DistributionType::pytorch || type == DistributionType::mpi;
+  if (reader.has("processes_per_node") && !is_counted && !spec.muster.remote_start) {
+    written("processes_per_node", muster, properties, reading.findings)
+        .warning("has no effect without distribution.type pytorch or mpi, or remote_start");
+  }
   const HangSettings& hang = spec.muster.hang;
   if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
     written("hang.watch", muster, properties, reading.findings)

@@ -103,7 +103,7 @@ launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/node launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
 launcher/agent/exec: health/checks/host launcher/agent/attempt launcher/agent/keeper
-launcher/agent/exec: launcher/agent/node launcher/os launcher/wire runtime/protocol
+launcher/agent/exec: launcher/agent/node launcher/os launcher/wire runtime/protocol scheduler/model
 launcher/agent/health: health/benchmark health/benchmark/tools health/checks/kernel health/model
 launcher/agent/health: health/monitor health/read health/verdict launcher/agent/exec
 launcher/agent/health: launcher/agent/keeper launcher/agent/node launcher/os launcher/wire

@@ -59,14 +59,23 @@ bool LocalAttempt::has_live_ranks() const {
 
 // ---- stopping ---------------------------------------------------------------------------------
 
-// A rank's own process; while that is still the shell of its command, the shell's children too: the
-// program that can save something is one of them. Data workers further down are left alone.
+// Of a rank, and of a command behind the door, its own process; while that is still a shell, the
+// shell's children too: the program that can save something is one of them. Data workers further
+// down are left alone.
 std::vector<ProcessInfo> LocalAttempt::signal_targets() const {
   std::vector<ProcessInfo> targets;
   for (const auto& [id, rank] : ranks_) {
     if (!rank.process || rank.exit) continue;
     targets.push_back(*rank.process);
     for (ProcessInfo& child : children_of_shell(site_.processes, *rank.process)) {
+      targets.push_back(std::move(child));
+    }
+  }
+  for (const auto& [ticket, command] : commands_) {
+    const auto process = command.status ? std::nullopt : site_.processes.find(command.pid);
+    if (!process) continue;
+    targets.push_back(*process);
+    for (ProcessInfo& child : children_of_shell(site_.processes, *process)) {
       targets.push_back(std::move(child));
     }
   }
@@ -131,6 +140,7 @@ bool LocalAttempt::reaped(const DeadChild& child) {
     mpi_process_ended(status, true);
     return true;
   }
+  if (command_reaped(pid, status)) return true;
   for (auto& [command, daemon] : remote_daemons_) {
     if (daemon.pid != pid || daemon.ended) continue;
     daemon_ended(daemon, status);
@@ -225,6 +235,7 @@ void LocalAttempt::move_output() {
   read_exit_log();
   if (is_clean()) output_.finish();
   report_ends();
+  report_commands();
   output_.pump(site_.line);
 }
 

@@ -92,6 +92,9 @@ class LocalAttempt {
   void report_known();  // after Welcome
 
   void remote_start(const RemoteStart& request);
+  // What a program here may ask of another node through the door, as it goes to the controller;
+  // nothing is asked of one whose answer is known here.
+  Result<RemoteStartAsked> through_door(RemoteStartAsked asked) const;
   // For a command beside a rank: its environment and directory; an Error when it is not here.
   Result<Environment> environment_of(RankId rank) const;
   std::vector<pid_t> processes_of(RankId rank) const { return activity_.processes_of(rank); }
@@ -116,13 +119,21 @@ class LocalAttempt {
     std::optional<RemoteStartEnded> ended;
   };
 
+  // A command behind the door. Its end is told when who asked has all that it wrote until then.
+  struct RemoteCommand {
+    RankId output;
+    pid_t pid = 0;
+    std::optional<ExitStatus> status{};
+    std::int64_t told_at = 0;
+    std::optional<RemoteStartEnded> ended{};
+  };
+
   Status launch();
   Status prepare_membership();
   void watch_meeting();
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();
   Status write_mpi_rank(const RankLaunch& rank);
-  Result<std::vector<std::string>> shell_command(const Environment& environment) const;
   Status check_lengths(const std::vector<std::string>& argv, const Environment& environment);
   RankSetting setting() const;
   Result<pid_t> begin(SpawnRequest request, const Fd& output);
@@ -132,6 +143,10 @@ class LocalAttempt {
   RankExit ended_by_now(RankId rank, ExitStatus status) const;  // with mpirun or its daemon
   void mpi_process_ended(ExitStatus status, bool is_mpirun);
   void daemon_ended(RemoteDaemon& daemon, ExitStatus status);
+  void run_command(const RemoteStart& asked);
+  Result<pid_t> begin_command(const RemoteStart& asked, RankId output);
+  bool command_reaped(pid_t pid, ExitStatus status);
+  void report_commands();
   void note_end(RankExit exit);
   void report_ends();
   void report_end(const RankExit& exit);
@@ -148,6 +163,7 @@ class LocalAttempt {
   std::map<RankId, LocalRank> ranks_;
   std::optional<pid_t> mpirun_;
   std::map<std::string, RemoteDaemon> remote_daemons_;  // by command
+  std::map<std::string, RemoteCommand> commands_;       // by ticket
   std::set<pid_t> sessions_;
   std::optional<AttemptGroup> group_;
   AttemptOutput output_;

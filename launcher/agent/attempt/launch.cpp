@@ -4,6 +4,7 @@
 
 #include "launcher/agent/attempt/attempt.h"
 #include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/attempt/remote_door.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
@@ -60,6 +61,9 @@ Status LocalAttempt::launch() {
   if (Status made = prepare_attempt(*start_, layout_, paths_); !made) return made;
   if (Status saved = save_start(layout_, *start_); !saved) return saved;
   if (Status prepared = prepare_membership(); !prepared) return prepared;
+  if (start_->door) {
+    if (Status made = prepare_door(layout_, *start_->door, self_exe()); !made) return made;
+  }
   group_ = AttemptGroup::make(token_of(site_.run, key_), layout_.spool);
   for (const RankLaunch& rank : start_->ranks) {
     ranks_[rank.rank];
@@ -122,8 +126,8 @@ std::string LocalAttempt::set_members(const SetMembers& request) {
   return {};
 }
 
-Result<std::vector<std::string>> LocalAttempt::shell_command(const Environment& environment) const {
-  const std::string command = rank_command(*start_, paths_);
+Result<std::vector<std::string>> shell_words(const std::string& command,
+                                             const Environment& environment) {
   for (const std::string shell : {"bash", "/bin/bash", "sh", "/bin/sh"}) {
     if (auto path = find_program(shell, environment.at("PATH"))) {
       return std::vector<std::string>{*path, "-c", command};
@@ -161,7 +165,7 @@ Environment LocalAttempt::mpi_base_environment() const {
 Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
   request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
-  auto argv = shell_command(request.environment);
+  auto argv = shell_words(rank_command(*start_, paths_), request.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
   request.argv = std::move(*argv);
@@ -180,7 +184,7 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   file.output_path = output_.find(rank.rank)->pipe()->path();
   file.exit_log_path = exit_log_path(layout_.spool);
   file.environment = rank_environment(setting(), rank, base_environment(site_.environment));
-  auto argv = shell_command(file.environment);
+  auto argv = shell_words(rank_command(*start_, paths_), file.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, file.environment); !fits) return fits.error();
   file.argv = std::move(*argv);
@@ -204,6 +208,8 @@ Status LocalAttempt::launch_mpi() {
   if (!output) return output.error();
   SpawnRequest request;
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name), *start_->mpi);
+  // Only behind an open door do others than Open MPI's get daemons on other nodes.
+  if (start_->door) request.argv.insert(request.argv.begin(), {self_exe(), "agent", "mpi-run"});
   request.environment = mpi_base_environment();
   for (const auto& [name, value] : mpirun_settings(start_->mpi->one_machine)) {
     request.environment[name] = value;
@@ -215,6 +221,8 @@ Status LocalAttempt::launch_mpi() {
 }
 
 void LocalAttempt::remote_start(const RemoteStart& asked) {
+  const bool is_daemon = start_ && start_->mpi && read_mpi_daemon(asked.command);
+  if (start_ && start_->door && !is_daemon) return run_command(asked);
   const auto refuse = [&](const std::string& why) {
     site_.line.send(RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
   };

@@ -8,6 +8,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
@@ -62,10 +63,36 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& host_nam
   // The daemons stay children of their agents.
   argv.insert(argv.end(), {"--leave-session-attached", "-np", std::to_string(ranks), "--host",
                            hosts, "--map-by", "slot", "--bind-to", "none"});
+  argv.insert(argv.end(), mpi.arguments.begin(), mpi.arguments.end());
   // Each node has its own path of muster, so the shell there looks it up.
   argv.insert(argv.end(),
               {"sh", "-c", std::string("exec \"$") + program_name + "\" agent mpi-rank"});
   return argv;
+}
+
+std::vector<std::string> hydra_command(const std::vector<std::string>& argv) {
+  const auto host = std::ranges::find(argv, "--host");
+  const auto bound = std::ranges::find(argv, "--bind-to");
+  const auto count = std::ranges::find(argv, "-np");
+  for (const auto at : {host, bound, count}) {
+    if (argv.end() - at < 2) return argv;
+  }
+  // The other nodes' environment is their own: paths and tokens differ. "HOST:SLOTS" is a word of
+  // MPICH's; Intel's has -ppn, which MPICH has too.
+  std::vector<std::string> hydra{argv.front(), "-genvnone", "-n", count[1]};
+  std::string names = host[1] + ",";
+  std::set<std::string> slots;
+  for (std::size_t colon = 0; (colon = names.find(':', colon)) != std::string::npos;) {
+    const std::size_t comma = names.find(',', colon);
+    slots.insert(names.substr(colon + 1, comma - colon - 1));
+    names.erase(colon, comma - colon);
+  }
+  names.pop_back();
+  const bool is_even = slots.size() == 1;
+  hydra.insert(hydra.end(), {"-hosts", is_even ? names : host[1]});
+  if (is_even) hydra.insert(hydra.end(), {"-ppn", *slots.begin()});
+  hydra.insert(hydra.end(), bound + 2, argv.end());
+  return hydra;
 }
 
 Environment mpirun_settings(bool one_machine) {

@@ -27,6 +27,9 @@ std::vector<std::string> mpi_host_names(const std::vector<std::string>& hosts,
 std::vector<std::string> mpirun_command(const std::vector<std::string>& host_names,
                                         const MpiLaunch& mpi);
 
+// The same for MPICH and Intel MPI.
+std::vector<std::string> hydra_command(const std::vector<std::string>& argv);
+
 // Of mpirun alone, which tells its daemons. Versions 4 and 5 of Open MPI give their parts other
 // names; each takes its own (OMPI_MCA_…, PRTE_MCA_…) and is silent about the other's, which it
 // would not be on a command line. Names are nodes, whatever a resolver thinks of them.

@@ -84,6 +84,10 @@ void AttemptOutput::move(Source& source) {
 }
 
 void AttemptOutput::move() {
+  for (auto& [rank, source] : sources_) {
+    if (source.is_discarded) source.spool.remove();
+  }
+  std::erase_if(sources_, [](const auto& item) { return item.second.is_discarded; });
   for (auto& [rank, source] : sources_) move(source);
 }
 
@@ -119,7 +123,11 @@ void AttemptOutput::pump(ControllerLine& line) {
       const std::int64_t offset = source.spool.sent();
       const std::string chunk = source.spool.take_chunk();
       if (chunk.empty()) continue;
-      line.send(RankOutput{key_.job, key_.attempt, rank, offset}, chunk);
+      if (is_of_command(rank)) {
+        line.send(RemoteOutput{key_.job, key_.attempt, number_of(rank), offset}, chunk);
+      } else {
+        line.send(RankOutput{key_.job, key_.attempt, rank, offset}, chunk);
+      }
       sent = true;
     }
   }
@@ -138,9 +146,20 @@ void AttemptOutput::rewind() {
   for (auto& [rank, source] : sources_) source.spool.rewind();
 }
 
+void AttemptOutput::rewind(RankId rank) {
+  if (Spool* known = find(rank)) known->rewind();
+}
+
+void AttemptOutput::discard(RankId rank) {
+  const auto found = sources_.find(rank);
+  if (found != sources_.end()) found->second.is_discarded = true;
+}
+
+// Whoever asked for a command may be gone: the attempt's end does not wait for its output.
 bool AttemptOutput::has_sent_everything() const {
-  return std::all_of(sources_.begin(), sources_.end(),
-                     [](const auto& item) { return item.second.spool.has_sent_everything(); });
+  return std::all_of(sources_.begin(), sources_.end(), [](const auto& item) {
+    return is_of_command(item.first) || item.second.spool.has_sent_everything();
+  });
 }
 
 }  // namespace muster

@@ -44,12 +44,16 @@ class AttemptOutput {
   void pump(ControllerLine& line);
   void acknowledge(RankId rank, std::int64_t offset);
   void rewind();
+  void rewind(RankId rank);
+  // A command behind the door has ended and all of it was taken: with the next `move` it goes.
+  void discard(RankId rank);
 
  private:
   struct Source {
     Spool spool;
     std::optional<PipeWatch> watch;
     bool is_without_room = false;  // and that has been said
+    bool is_discarded = false;
   };
 
   Result<Source*> add(RankId rank);

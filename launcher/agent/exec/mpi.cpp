@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "health/checks/host/facts.h"
 #include "launcher/agent/attempt/exit_log.h"
 #include "launcher/agent/attempt/mpi_launch.h"
+#include "launcher/agent/exec/remote_shell.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/agent/node/spawn.h"
@@ -26,11 +28,10 @@ namespace muster {
 
 namespace {
 
+constexpr int not_startable = 127;
+
 // ---- mpi-start: asks the agent of this node, which asks the controller, which asks the agent of
 // the other node, and ends as the remote command ended
-
-// What ssh itself returns when it cannot reach the host: mpirun knows it.
-constexpr int no_connection = 255;
 
 struct RemoteWords {
   std::string host;
@@ -77,38 +78,67 @@ int await_end(int fd) {
 
 int agent_mpi_start(const std::vector<std::string>& words) {
   const RemoteWords remote = split_words(words);
-  const char* socket = std::getenv(socket_name);
-  const char* token = std::getenv(token_name);
-  if (socket == nullptr || token == nullptr) {
-    return fail_start("only a job of muster can use this: MUSTER_AGENT_SOCKET is not set");
-  }
+  const auto own = own_attempt();
+  if (!own) return fail_start(own.error().message);
   if (remote.host.empty() || remote.command.empty())
     return fail_start("HOST and a command are needed");
-  const std::string mark = token;
-  const std::size_t attempt_dot = mark.rfind('.');
-  const std::size_t job_dot =
-      attempt_dot == std::string::npos ? attempt_dot : mark.rfind('.', attempt_dot - 1);
-  if (job_dot == std::string::npos) return fail_start("MUSTER_TOKEN is not one of muster's");
-  const auto stream = connect_to_agent(socket);
+  const auto stream = connect_to_agent(own->socket);
   if (!stream) return fail_start(stream.error().message);
-  RemoteStartAsked asked;
-  asked.ticket = std::to_string(::getpid());
-  asked.job.value = mark.substr(job_dot + 1, attempt_dot - job_dot - 1);
-  asked.attempt.value = std::atoll(mark.c_str() + attempt_dot + 1);
-  asked.host = remote.host;
-  asked.command = remote.command;
+  const RemoteStartAsked asked{std::to_string(::getpid()), own->job, own->attempt, remote.host,
+                               remote.command};
   ::signal(SIGPIPE, SIG_IGN);
   if (!write_all(stream->get(), encode(FromAgent{asked})))
     return fail_start("the agent disconnected");
   return await_end(stream->get());
 }
 
+// ---- mpi-run: mpirun, whichever the node has
+
+namespace {
+
+// What `mpirun --version` prints first; empty when it does not run.
+std::string mpirun_version(const std::string& program) {
+  std::string text(4096, '\0');
+  auto pipe = make_pipe();
+  if (!pipe) return {};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(pipe->write_end.get(), STDOUT_FILENO);
+    ::execlp(program.c_str(), program.c_str(), "--version", nullptr);
+    ::_exit(127);
+  }
+  pipe->write_end.reset();
+  std::size_t size = 0;
+  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<std::size_t>(got)) {
+    got = std::max<ssize_t>(0, ::read(pipe->read_end.get(), &text[size], text.size() - size));
+  }
+  pipe->read_end.reset();
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+int agent_mpi_run(const std::vector<std::string>& words) {
+  if (words.empty()) return fail_start("mpi-run needs mpirun's words");
+  const std::string version = mpirun_version(words.front());
+  const bool is_hydra =
+      version.find("HYDRA") != version.npos || version.find("Intel") != version.npos;
+  std::vector<std::string> argv = is_hydra ? hydra_command(words) : words;
+  for (const char* prefix : {"HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP"}) {
+    if (is_hydra) ::setenv(prefix, "ssh", 1);
+    if (is_hydra) ::setenv((std::string(prefix) + "_EXEC").c_str(), "ssh", 1);
+  }
+  ::execvp(argv.front().c_str(), exec_words(argv).data());
+  std::perror(argv.front().c_str());
+  return not_startable;
+}
+
 // ---- mpi-rank: output goes to the rank's pipe, so that it is kept as for any other rank; how it
 // ended goes to the attempt's exit log
 
 namespace {
-
-constexpr int not_startable = 127;
 
 // How exactly the end of a rank is known; each look costs a core some microseconds.
 constexpr timespec end_look_interval{0, 100'000'000};
@@ -119,7 +149,8 @@ int fail_rank(const std::string& message) {
 }
 
 bool is_of_mpi(const std::string& name) {
-  for (const char* prefix : {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "PRTE_"}) {
+  for (const char* prefix : {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "PRTE_", "MPI_LOCAL",
+                             "HYDI_", "MPIR_", "I_MPI_"}) {
     if (name.starts_with(prefix)) return true;
   }
   return false;
@@ -196,6 +227,7 @@ int end_like(int wait_status) {
 int agent_mpi_rank() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const char* number = std::getenv("OMPI_COMM_WORLD_RANK");
+  if (number == nullptr) number = std::getenv("PMI_RANK");
   const char* directory = std::getenv(attempt_directory_name);
   if (number == nullptr || directory == nullptr) return fail_rank("only mpirun can use this");
   const RankId id{std::atoll(number)};

@@ -120,6 +120,14 @@ std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
 
+std::string door_directory(const AttemptLayout& layout) {
+  return layout.spool + "/bin";
+}
+
+std::string hostfile_path(const AttemptLayout& layout) {
+  return layout.spool + "/hostfile";
+}
+
 Environment attempt_environment(const RankSetting& setting, const Environment& base) {
   const StartRanks& start = setting.start;
   Environment environment = base;
@@ -136,6 +144,10 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
     environment.emplace("AZUREML_PARAMETER_" + name, path);
   }
   add_module(setting.layout, environment);
+  if (start.door) {
+    environment["PATH"] = door_directory(setting.layout) + ":" + environment["PATH"];
+    environment.emplace("MUSTER_HOSTFILE", hostfile_path(setting.layout));
+  }
   add_marks(setting, environment);
   return environment;
 }

@@ -90,6 +90,12 @@ void Spool::remove_pipe() {
   pipe_.reset();
 }
 
+void Spool::remove() {
+  remove_pipe();
+  ::unlink(path_.c_str());
+  ::unlink((path_ + ".acked").c_str());
+}
+
 Result<std::int64_t> Spool::take_in() {
   if (!pipe_) return 0;
   auto moved = pipe_->move_to(file_.get(), size_, output_pipe_bytes);
@@ -129,7 +135,8 @@ Status Spool::take_in_to(std::int64_t size) {
 }
 
 std::string Spool::take_chunk() {
-  const std::int64_t room = acked_ + output_window_bytes - sent_;
+  const std::int64_t window = is_of_command(rank_) ? command_window_bytes : output_window_bytes;
+  const std::int64_t room = acked_ + window - sent_;
   const bool is_ahead = sent_ >= size_;
   const auto ahead = static_cast<std::int64_t>(ahead_.size());
   const std::int64_t end = is_ahead ? size_ + ahead : size_;

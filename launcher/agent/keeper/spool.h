@@ -23,10 +23,23 @@ namespace muster {
 // mpirun's own words are the output of this "rank".
 inline constexpr RankId mpirun_rank{-1};
 
+// And below it is that of commands behind the door (RemoteOutput), by their numbers, from 1 on.
+inline RankId output_of_command(std::int64_t number) {
+  return RankId{mpirun_rank.value - number};
+}
+inline bool is_of_command(RankId rank) {
+  return rank < mpirun_rank;
+}
+inline std::int64_t number_of(RankId rank) {
+  return mpirun_rank.value - rank.value;
+}
+
 // One frame's payload: large enough that a frame costs little, small enough to take turns.
 inline constexpr std::int64_t output_chunk_bytes = 1 << 20;
 // Bytes on the way per rank: the product of 1 GB/s and 8 ms, a slow controller's time to answer.
 inline constexpr std::int64_t output_window_bytes = 8 << 20;
+// The same for a command: all of a job's go to one node, by the controller's memory.
+inline constexpr std::int64_t command_window_bytes = 256 << 10;
 // A rank that is this far ahead of the controller waits in its write until some has been taken.
 inline constexpr std::int64_t spool_limit_bytes = 1ll << 30;
 
@@ -47,6 +60,7 @@ class Spool {
 
   Status make_pipe();
   void remove_pipe();
+  void remove();  // its files too
   const std::optional<OutputPipe>& pipe() const { return pipe_; }
   // Where the output ends when the rank writes no more: the size once the pipe is empty.
   std::int64_t end() const { return size_ + (pipe_ ? pipe_->waiting_bytes() : 0); }

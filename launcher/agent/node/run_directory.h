@@ -66,7 +66,23 @@ int agent_attach(const AgentOptions& options);
 // `muster agent mpi-start [options] HOST WORDS…`: what mpirun calls in place of ssh.
 int agent_mpi_start(const std::vector<std::string>& words);
 
+// `muster agent mpi-run WORDS…`: becomes mpirun with these words, Open MPI's, or with those of
+// MPICH and Intel MPI that mean the same, where the node has one of them.
+int agent_mpi_run(const std::vector<std::string>& words);
+
 // `muster agent mpi-rank`: what mpirun starts for each rank.
 int agent_mpi_rank();
+
+// The programs `ssh` and `pdsh` of a job with muster.remote_start are links to muster, first on the
+// PATH of its ranks. Each asks the agent of node 0 to have a command run on nodes of the attempt
+// and passes on what it writes. Never ended by a signal that can be caught: DeepSpeed takes that
+// for success.
+int remote_shell(const std::string& name, const std::vector<std::string>& words);
+// The name under which a program was called, where that is one of the links; else empty.
+std::string remote_shell_called(const std::string& program);
+
+// `muster agent pkill PATTERN`: SIGTERM to what belongs to this attempt on this node and whose
+// command line the pattern meets; 1: there is none.
+int agent_pkill(const std::vector<std::string>& words);
 
 }  // namespace muster

@@ -45,6 +45,28 @@ std::vector<NodeFacts> facts_of(const State& state, const Attempt& attempt, Agen
   return facts;
 }
 
+// Another launcher is to start as many processes on a node as muster would; where the job does not
+// say how many, one for each GPU.
+int slots_of(const State& state, const Job& job, const Attempt& attempt, std::size_t index) {
+  const auto& map = attempt.ranks;
+  const auto ranks = static_cast<int>(
+      std::ranges::count(map, static_cast<int>(index), &Rank::node_index));
+  const LinkUp* agent = linked_agent(state, attempt.nodes[index].id);
+  const int gpus = job.spec.muster.nodes_gpus.value_or(agent != nullptr ? agent->gpus : 0);
+  if (ranks > 1) return ranks;
+  return std::max(job.spec.distribution.processes_per_node, gpus);
+}
+
+RemoteDoor door_of(const State& state, const Job& job, const Attempt& attempt) {
+  RemoteDoor door;
+  for (std::size_t index = 0; index < attempt.nodes.size(); ++index) {
+    door.hosts.push_back(attempt.nodes[index].id.value);
+    door.addresses.push_back(address_of(state, attempt.nodes[index].id));
+    door.slots.push_back(slots_of(state, job, attempt, index));
+  }
+  return door;
+}
+
 // Where the job's checkpoints lie on a node: muster.checkpoint.path, a directory that all nodes
 // see, or empty for the job's own directory on each node.
 std::string checkpoint_path_of(const Job& job, const Home& home) {
@@ -240,8 +262,10 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
     start.mpi->processes = attempt.processes;
     start.mpi->one_machine = is_on_this_machine(job);
+    start.mpi->arguments = job.spec.muster.mpi_arguments;
     for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
   }
+  if (job.spec.muster.remote_start) start.door = door_of(state_, job, attempt);
   return start;
 }
 

@@ -19,6 +19,10 @@ const Attempt* attempt_of(const State& state, const Message& message) {
   return attempt != nullptr && attempt->id == message.attempt ? attempt : nullptr;
 }
 
+bool is_node_0(const Attempt& attempt, const NodeId& node) {
+  return !attempt.nodes.empty() && attempt.nodes.front().id == node;
+}
+
 struct RankHome {
   NodeId node;
   AttemptId attempt;
@@ -159,14 +163,16 @@ void Relay::remote_start(const NodeId& from, const RemoteStartAsked& asked) {
     pool_.send(from, RemoteStartEnded{asked.ticket, ExitStatus{255, 0}, why});
   };
   const Attempt* attempt = attempt_of(state_, asked);
-  const bool is_of_mpirun = attempt != nullptr && runs_mpirun(find_job(state_, asked.job)->spec) &&
-                            !attempt->nodes.empty() && attempt->nodes.front().id == from;
-  if (!is_of_mpirun) return refuse("node " + from.value + " runs no mpirun of " + asked.job.value);
-  if (const auto daemon = read_mpi_daemon(asked.command); !daemon) {
-    return refuse(daemon.error().message);
+  const bool is_first = attempt != nullptr && is_node_0(*attempt, from);
+  const JobSpec* spec = is_first ? &find_job(state_, asked.job)->spec : nullptr;
+  const bool is_open = is_first && spec->muster.remote_start;
+  if (!is_open && !(is_first && runs_mpirun(*spec))) {
+    return refuse("node " + from.value + " runs no mpirun of " + asked.job.value);
   }
+  const auto daemon = is_open ? MpiDaemon{} : read_mpi_daemon(asked.command);
+  if (!daemon) return refuse(daemon.error().message);
   const AttemptNode* target = node_called(state_, *attempt, asked.host);
-  if (target == nullptr || target->id == from) {
+  if (target == nullptr || (target->id == from && !is_open)) {
     return refuse("no other node of the attempt is called " + asked.host);
   }
   // Asked again after a lost connection it is the same ticket, also for the controller after this.
@@ -194,6 +200,20 @@ void Relay::remote_start_ended(const NodeId& from, const RemoteStartEnded& ended
   starts_.erase(found);
 }
 
+void Relay::remote_output(const NodeId& from, RemoteOutput piece, std::string_view payload) {
+  const Attempt* attempt = attempt_of(state_, piece);
+  if (attempt == nullptr || find_node(*attempt, from) == nullptr) return;
+  piece.node = from.value;
+  pool_.send(attempt->nodes.front().id, piece, payload);
+}
+
+void Relay::remote_output_ack(const NodeId& from, const RemoteOutputAck& ack) {
+  const Attempt* attempt = attempt_of(state_, ack);
+  const NodeId target{ack.node};
+  if (attempt == nullptr || !is_node_0(*attempt, from)) return;
+  if (find_node(*attempt, target) != nullptr) pool_.send(target, ack);
+}
+
 bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view payload) {
   if (const auto* some = std::get_if<ExecOutput>(&message)) {
     output(node, *some, payload);
@@ -205,6 +225,10 @@ bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view 
     remote_start(node, *asked);
   } else if (const auto* over = std::get_if<RemoteStartEnded>(&message)) {
     remote_start_ended(node, *over);
+  } else if (const auto* piece = std::get_if<RemoteOutput>(&message)) {
+    remote_output(node, *piece, payload);
+  } else if (const auto* ack = std::get_if<RemoteOutputAck>(&message)) {
+    remote_output_ack(node, *ack);
   } else {
     return false;
   }

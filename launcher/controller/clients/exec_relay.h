@@ -1,6 +1,7 @@
 // What passes through the controller between two others: `exec` between a client and an agent, and
-// mpirun's daemons between two agents. Holds only routes. A side of an `exec` that goes away ends
-// it; a daemon's route outlives connections, since both agents go on without the controller.
+// what launchers have started (mpirun's daemons, or any command with muster.remote_start) between
+// two agents. Holds only routes. A side of an `exec` that goes away ends it; a daemon's route
+// outlives connections, since both agents go on without the controller.
 #pragma once
 
 #include <chrono>
@@ -27,9 +28,12 @@ class Relay final : public NodeListener {
   void ended(const NodeId& from, const ExecEnded& ended);
   void client_gone(const std::shared_ptr<Session>& session);
 
-  // Only of node 0 of an MPI job, where mpirun runs, and only its daemon, on another of its nodes.
+  // Only of node 0, and on nodes of its own attempt: of an MPI job mpirun's daemon; of one that has
+  // muster.remote_start any command.
   void remote_start(const NodeId& from, const RemoteStartAsked& asked);
   void remote_start_ended(const NodeId& from, const RemoteStartEnded& ended);
+  void remote_output(const NodeId& from, RemoteOutput piece, std::string_view payload);
+  void remote_output_ack(const NodeId& from, const RemoteOutputAck& ack);
   void node_up(const NodeId& node, const Welcome& welcome) override;
   void node_down(const NodeId& node, const LinkFailure& failure,
                  std::optional<Interval> silent_us) override;

@@ -359,6 +359,23 @@ TEST_CASE("mpirun is told how many ranks each node has") {
   CHECK_THAT(said({{"h01", "h02"}, 1, {4, 1}}), ContainsSubstring(" -np 5 --host h01:4,h02:1 "));
 }
 
+TEST_CASE("what Open MPI's mpirun is told is said in the words of MPICH and Intel MPI") {
+  const auto said = [](const MpiLaunch& mpi) {
+    std::string words;
+    for (const std::string& word : hydra_command(mpirun_command({"h01", "h02"}, mpi))) {
+      words += word + " ";
+    }
+    return words;
+  };
+  MpiLaunch mpi{{"h01", "h02"}, 2, {}};
+  mpi.arguments = {"-genv", "A=1"};
+  CHECK_THAT(said(mpi), ContainsSubstring(
+                            "mpirun -genvnone -n 4 -hosts h01,h02 -ppn 2 -genv A=1 sh -c exec"));
+  mpi.processes = {3, 1};
+  CHECK_THAT(said(mpi), ContainsSubstring(" -n 4 -hosts h01:3,h02:1 -genv A=1 sh -c "));
+  CHECK(hydra_command({"mpirun", "--host"}) == std::vector<std::string>{"mpirun", "--host"});
+}
+
 TEST_CASE("mpirun of each version is told to ask the agent for its daemons") {
   const Environment settings = mpirun_settings(false);
   CHECK(settings.at("OMPI_MCA_plm_rsh_agent") == "muster agent mpi-start");

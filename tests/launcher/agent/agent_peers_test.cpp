@@ -46,6 +46,14 @@ StartRanks an_mpi_start(int node_index) {
   return start;
 }
 
+// A job whose node 0 may start commands on h1, which it is, and h2.
+StartRanks an_open_start(int node_index) {
+  StartRanks start = a_start("true", 1);
+  start.node_index = node_index;
+  start.door = RemoteDoor{{"h1", "h2"}, {"10.0.0.1", "10.0.0.2"}, {1, 1}};
+  return start;
+}
+
 }  // namespace
 
 TEST_CASE("another controller is refused, whatever it asks, and the agent's own goes on") {
@@ -186,4 +194,86 @@ TEST_CASE("an agent starts mpirun's daemon word by word, and nothing else for an
     CHECK(host.await<RemoteStartEnded>()->error == "the attempt does not run here");
   }
   CHECK(host.processes.started.size() <= 1);
+}
+
+TEST_CASE("through the door node 0 asks for any command, on nodes of its attempt alone") {
+  GreetedHost host;
+  const RemoteStartAsked asked{"1", JobId{"job"}, AttemptId{}, "10.0.0.2", "id; pwd"};
+  SECTION("from another node") {
+    host.ask<StartDone>(an_open_start(1));
+    CHECK_THAT(answer_to(host, asked), ContainsSubstring("only node 0 of a job may start"));
+  }
+  SECTION("a node that the attempt does not have") {
+    host.ask<StartDone>(an_open_start(0));
+    RemoteStartAsked other = asked;
+    other.host = "h9";
+    CHECK_THAT(answer_to(host, other), ContainsSubstring("h9 is not a node of this attempt"));
+  }
+  SECTION("the address of a node, which is known here") {
+    host.ask<StartDone>(an_open_start(0));
+    RemoteStartAsked other = asked;
+    other.command = "hostname -I";
+    CHECK_THAT(answer_to(host, other), ContainsSubstring("10.0.0.2\n"));
+  }
+  SECTION("any command") {
+    host.ask<StartDone>(an_open_start(0));
+    auto stream = connect_to_agent(host.run->socket_path());
+    REQUIRE(stream);
+    REQUIRE(write_all(stream->get(), encode(FromAgent{asked})));
+    const auto passed = host.expect<RemoteStartAsked>();
+    CHECK(passed.host == "h2");
+    CHECK(passed.command == asked.command);
+    // Its output comes once, whatever is sent again, and is acknowledged when it was taken.
+    const std::int64_t number = std::stoll(passed.ticket);
+    const auto send = [&](std::int64_t offset, const char* bytes) {
+      host.client->send(RemoteOutput{JobId{"job"}, AttemptId{}, number, offset, "h2"}, bytes);
+    };
+    send(0, "abc");
+    auto ack = host.expect<RemoteOutputAck>();
+    CHECK(ack.offset == 3);
+    CHECK(ack.node == "h2");
+    send(9, "lost before");  // it comes again, in order
+    send(1, "bcd");
+    CHECK(host.expect<RemoteOutputAck>().offset == 4);
+    std::string text(65536, '\0');
+    const ssize_t got = ::recv(stream->get(), text.data(), text.size(), MSG_DONTWAIT);
+    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    CHECK(text.ends_with("d"));
+    CHECK(text.find("abc") != std::string::npos);
+    CHECK(text.find("lost") == std::string::npos);
+    // Nobody waits for that of an asker that has gone.
+    stream->reset();
+    host.turn();
+    send(4, "more");
+    CHECK(host.expect<RemoteOutputAck>().offset == 8);
+  }
+}
+
+TEST_CASE("a node runs a command of the door once, as the attempt's, until it is stopped") {
+  GreetedHost host;
+  const auto ask = [&](const std::string& ticket, const std::string& command) {
+    host.client->send(RemoteStart{ticket, JobId{"job"}, AttemptId{}, command});
+    host.turn();
+  };
+  host.ask<StartDone>(an_open_start(1));
+  const std::size_t ranks = host.processes.started.size();
+  ask("job.0.h1.1", "id; pwd");
+  ask("job.0.h1.1", "id; pwd");  // over another connection
+  REQUIRE(host.processes.started.size() == ranks + 1);
+  const SpawnRequest& started = host.processes.started.back();
+  CHECK(started.argv.at(1) == "-c");
+  CHECK(started.argv.at(2) == "id; pwd");
+  CHECK(started.environment.contains("MUSTER_TOKEN"));
+  CHECK(started.environment.at("PATH").find("/bin:") != std::string::npos);
+  CHECK(started.environment.at("MUSTER_HOSTFILE").ends_with("/hostfile"));
+  const auto refusal_of = [&](const std::string& ticket, const std::string& command) {
+    ask(ticket, command);
+    return host.expect<RemoteStartEnded>().error;
+  };
+  CHECK_THAT(refusal_of("job.0.h1.-7", "id"), ContainsSubstring("malformed"));
+  CHECK_THAT(refusal_of("job.0.h1.2", std::string("id\0x", 4)), ContainsSubstring("malformed"));
+  CHECK_THAT(refusal_of("job.0.h1.3", std::string(200'000, 'x')), !ContainsSubstring("malformed"));
+  host.client->send(StopAttempt{JobId{"job"}, AttemptId{}, "SIGTERM", Milliseconds{1000}});
+  CHECK_THAT(refusal_of("job.0.h1.4", "id"), ContainsSubstring("is being stopped"));
+  CHECK(host.processes.started.size() == ranks + 1);
 }

@@ -71,7 +71,9 @@ const std::map<std::string, std::string>& legal_values() {
       {"stop.grace_max", "2s"},
       {"master_port", "29500"},
       {"mpi.launcher", "direct"},
+      {"mpi.arguments", "--mca,pml,ob1"},
       {"env.export", "torch,slurm"},
+      {"remote_start", "true"},
   };
   return values;
 }
@@ -125,6 +127,8 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.hang.watch == HangWatch::output);
   CHECK(muster.master_port == 29500);
   CHECK(muster.mpi_launcher == MpiLauncher::direct);
+  CHECK(muster.mpi_arguments == std::vector<std::string>{"--mca", "pml", "ob1"});
+  CHECK(muster.remote_start);
   CHECK(muster.env_export == std::vector<std::string>{"torch", "slurm"});
 }
 

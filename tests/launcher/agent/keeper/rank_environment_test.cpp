@@ -168,3 +168,13 @@ TEST_CASE("a command has its paths filled in, and how it resumes where it does")
   CHECK(rank_command(given.start, paths) ==
         "train /in /out --from ${MUSTER_RESUME_FROM} --step 10");
 }
+
+TEST_CASE("the door's programs come first on the path, whatever path the job sets") {
+  Given given;
+  CHECK_FALSE(given.of_rank(0).contains("MUSTER_HOSTFILE"));
+  given.start.door.emplace();
+  given.start.environment["PATH"] = "/opt/bin";
+  const Environment rank = given.of_rank(0);
+  CHECK(rank.at("PATH") == given.layout().spool + "/bin:/opt/bin");
+  CHECK(rank.at("MUSTER_HOSTFILE") == given.layout().spool + "/hostfile");
+}

@@ -9,8 +9,9 @@ namespace {
 
 // An MPI job on n1 and n2, beside a job on n3.
 struct MpiJob {
-  explicit MpiJob(DistributionType type = DistributionType::mpi) {
+  explicit MpiJob(DistributionType type = DistributionType::mpi, bool is_open = false) {
     JobSubmitted job = a_job("j", "a");
+    job.spec.muster.remote_start = is_open;
     job.spec.distribution.type = type;
     agents.know(Observation{job});
     agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}, {"n2"}}, ""}});
@@ -117,6 +118,37 @@ TEST_CASE("the controller passes on no command but mpirun's daemon") {
     CHECK_THAT(job.refused(0), ContainsSubstring("only mpirun's daemon"));
     CHECK(job.started(1).empty());
   }
+}
+
+TEST_CASE("with remote_start node 0 has commands run on nodes of its attempt, and no other") {
+  MpiJob job(DistributionType::none, true);
+  job.ask("n1", "n2", "id; pwd");
+  job.ask("n1", "n1", "hostname");
+  CHECK(job.started(1).at(0).command == "id; pwd");
+  CHECK(job.started(0).at(0).ticket == "j.0.n1.7");
+  job.ask("n1", "n3", "id");
+  CHECK_THAT(job.refused(0), ContainsSubstring("no other node of the attempt is called n3"));
+  job.ask("n2", "n1", "id");
+  CHECK_THAT(job.refused(1), ContainsSubstring("node n2 runs no mpirun of j"));
+  job.ask("n1", "n2", "id", AttemptId{1});
+  CHECK_THAT(job.refused(0), ContainsSubstring("runs no mpirun"));
+  CHECK(job.started(1).empty());
+
+  // What they write goes to node 0, and its word that it was taken back.
+  const RemoteOutput piece{{"j"}, {}, 7, 3, "forged"};
+  job.relay.take({"n3"}, piece, "not theirs");
+  CHECK(job.wires[0]->take<RemoteOutput>().empty());
+  job.relay.take({"n2"}, piece, "words");
+  const auto passed = job.wires[0]->take<RemoteOutput>();
+  REQUIRE(passed.size() == 1);
+  CHECK(passed[0].node == "n2");
+  CHECK(passed[0].offset == 3);
+  job.relay.take({"n2"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n2"}, {});
+  job.relay.take({"n1"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n3"}, {});
+  CHECK(job.wires[1]->take<RemoteOutputAck>().empty());
+  CHECK(job.wires[2]->take<RemoteOutputAck>().empty());
+  job.relay.take({"n1"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n2"}, {});
+  CHECK(job.wires[1]->take<RemoteOutputAck>().at(0).offset == 8);
 }
 
 TEST_CASE("a daemon whose node was away is asked for again when it is back, until it has ended") {
