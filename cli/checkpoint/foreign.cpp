@@ -85,8 +85,7 @@ std::optional<ForeignSubject> foreign_subject(const Home& home, const std::strin
     subject.settings = {settings.checkpoint_format, settings.checkpoint_marker};
     subject.roots = places_of(home, record.job, record.spec, record.target);
   });
-  const bool is_known = newest || !foreign_checkpoints(subject.roots, subject.settings).empty();
-  if (subject.roots.empty() || !is_known) return std::nullopt;
+  if (foreign_checkpoints(subject.roots, subject.settings).empty()) return std::nullopt;
   return subject;
 }
 

@@ -4,7 +4,6 @@
 
 #include "cli/job/launch_report.h"
 #include "launcher/staging/content_hash.h"
-#include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
 
@@ -153,12 +152,19 @@ Document rows_document(const std::vector<JobRow>& rows) {
   return list_of(rows, row_document);
 }
 
+JobSummary summary_of(const JobRow& row, const JobHistory& history) {
+  JobSummary summary = summarize(history.records);
+  if (row.ended_at || summary.attempts.empty()) return summary;
+  AttemptSummary& last = summary.attempts.back();
+  if (last.last_step && !last.cause) last.last_step = row.step;
+  return summary;
+}
+
 Document report_document(const JobRow& row, const JobHistory& history,
                          const std::string& directory) {
-  const JobSummary summary = summarize(history.records);
+  const JobSummary summary = summary_of(row, history);
   Document out = row_document(row);
   for (const char* key : {"checkpoint_step", "attempt_count", "nodes", "archived"}) out.erase(key);
-  out["steps"] = value_or_null(summary.last_step ? summary.last_step : row.step);
   out["checkpoint"] = checkpoint_document(summary.checkpoint);
   out["directory"] = directory;
   out["attempts"] = list_of(summary.attempts, attempt_document);

@@ -10,9 +10,13 @@
 #include "cli/terminal/document.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/wire/agent_request.h"
+#include "scheduler/explain/summary.h"
 #include "scheduler/model/record.h"
 
 namespace muster {
+
+// With the step of the row, which is newer than the records', for the attempt that runs.
+JobSummary summary_of(const JobRow& row, const JobHistory& history);
 
 Document report_document(const JobRow& row, const JobHistory& history,
                          const std::string& directory);

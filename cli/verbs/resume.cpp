@@ -41,7 +41,13 @@ Status check_resume_step(const FoundJob& job, std::int64_t step) {
   const auto records = job.store->records_of(job.id());
   const auto request = records ? resume_request(*records, step, false) : records.error();
   if (!request || step == 0) return Done{};
-  const std::string newest = last_checkpoint_directory(summarize(*records));
+  const JobSummary summary = summarize(*records);
+  if (summary.checkpoint && summary.checkpoint->is_foreign()) {
+    return Error{"the checkpoints of job " + job.row.name +
+                 " are its program's own: it goes on from " + summary.checkpoint->directory +
+                 "; to go back further, move newer ones away"};
+  }
+  const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty() && request->spec.muster.checkpoint_path.empty()) {
     return Error{"job " + job.row.name + " has committed no checkpoint yet"};
   }

@@ -164,7 +164,7 @@ Shown shown_job(const std::string& typed, const CommonOptions& common) {
   }
   if (*kept) notice(why_no_history(*found), common);
   const Time now = wall_clock_now();
-  const JobSummary job = summarize(history->records);
+  const JobSummary job = summary_of(found->row, *history);
   return {0, facts(found->row, job, home, now) + attempts_text(job, now, common)};
 }
 

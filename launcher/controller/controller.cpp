@@ -17,6 +17,8 @@ namespace {
 
 // A full disk is looked at again after a second; nothing is performed meanwhile.
 constexpr Milliseconds store_retry{1000};
+// How old a step may be that other processes read.
+constexpr Milliseconds steps_delay{1000};
 
 constexpr Milliseconds idle_look{1000};
 
@@ -349,6 +351,16 @@ void Controller::progress(const JobId& job, const JobEvent& event) {
   JobEvent told = event;
   if (const JobRow* row = rows_.find(job)) told.state = row->state;
   watchers_.tell(job, told);
+  if (!event.step) return;
+  rows_.note_step(job, *event.step);
+  if (!steps_) steps_ = timers_.after(steps_delay, [this] { store_steps(); });
+}
+
+// Of all jobs at once, without a record.
+void Controller::store_steps() {
+  steps_.reset();
+  const auto stored = journal_->append({}, rows_.take_changed());
+  if (!stored) log_error(stored.error().message);
 }
 
 void Controller::note(const JobId& job, const std::string& sentence) {

@@ -90,6 +90,7 @@ class Controller final : public Observer, private NodeListener {
   void node_down(const NodeId& node, const LinkFailure& failure,
                  std::optional<Interval> silent_us) override;
   void progress(const JobId& job, const JobEvent& event) override;
+  void store_steps();
   void report_first_contact(const LinkUp& up);
   void note(const JobId& job, const std::string& sentence) override;
 
@@ -107,6 +108,7 @@ class Controller final : public Observer, private NodeListener {
   std::unique_ptr<Alarm> wake_;
   std::unique_ptr<Alarm> idle_;
   std::unique_ptr<Alarm> cleaning_;
+  std::unique_ptr<Alarm> steps_;  // while steps wait to be stored
   SteadyTime last_busy_;
   RankLogs logs_;
   Watchers watchers_;

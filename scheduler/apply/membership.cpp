@@ -16,7 +16,7 @@ namespace {
 Attempt* changing(State& state, const JobId& id, AttemptId number) {
   const Job* job = find_job(state, id);
   Attempt* attempt = find_attempt(state, id, number);
-  const bool changes = attempt && is_elastic(job->spec) && attempt->launched;
+  const bool changes = attempt && is_live(job->spec) && attempt->launched;
   return changes && !is_ending(*attempt) ? attempt : nullptr;
 }
 

@@ -142,7 +142,10 @@ void apply_one(State& state, Time at, const ProgressSeen& record) {
   if (!attempt || !attempt->launched) return;
   if (!attempt->last_step || record.step > *attempt->last_step) attempt->stepped_at = at;
   attempt->last_step = std::max(attempt->last_step.value_or(record.step), record.step);
+  const auto before = attempt->newest_checkpoint;
   see_checkpoint(*find_job(state, record.job), *attempt, record.checkpoint);
+  const auto& newest = attempt->newest_checkpoint;
+  if (newest && !(before && is_same(*before, *newest))) attempt->saved_at = at;
 }
 
 // Counts only once the ranks were told to stop: before that they could still be started.

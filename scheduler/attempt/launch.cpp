@@ -90,7 +90,7 @@ void begin_membership(Turn& turn, const Job& job, const Attempt& attempt) {
 
 // All nodes started: `apply` makes it Running, nothing is left to decide.
 void start(Turn& turn, const Job& job, const Attempt& attempt, Time since) {
-  if (is_elastic(job.spec) && !attempt.has_members()) return begin_membership(turn, job, attempt);
+  if (is_live(job.spec) && !attempt.has_members()) return begin_membership(turn, job, attempt);
   const AttemptNode* silent = nullptr;
   for (const AttemptNode& node : attempt.nodes) {
     if (!is_active(node)) continue;

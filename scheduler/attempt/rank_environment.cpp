@@ -34,7 +34,7 @@ const NodeFacts& node_at(const View& view, int index) {
 std::optional<int> member_port(const View& view, const RankPlace& place) {
   const std::vector<int>& ports = node_at(view, place.node_index).ports;
   const auto local = static_cast<std::size_t>(place.local_rank);
-  if (!is_elastic(view.spec) || local >= ports.size()) return std::nullopt;
+  if (!is_live(view.spec) || local >= ports.size()) return std::nullopt;
   return ports[local];
 }
 
@@ -225,6 +225,11 @@ void add_muster(const View& view, Environment& env) {
   env["MUSTER_JOB"] = view.job.value;
   env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
   env["MUSTER_EPOCH"] = std::to_string(epoch_of(view.attempt).value);
+  if (is_elastic(view.spec) && !view.present.empty()) {
+    const std::size_t nodes = view.present.size();
+    const std::size_t on_node = static_cast<std::size_t>(view.world) / nodes;
+    env["MUSTER_WORLD_SIZE_MAX"] = std::to_string(node_range(view.spec).most * on_node);
+  }
   add_checkpoint_every(view.spec.muster.checkpoint_every, env);
   env["PYTHONUNBUFFERED"] = "1";  // what a rank printed last is known although it was killed
 }

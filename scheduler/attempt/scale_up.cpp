@@ -1,6 +1,7 @@
-// A running elastic attempt gets more nodes: one is taken, passes the gate, gets the job's files
-// and ports like any other, starts its ranks and waits until the others let it in. Nobody who runs
-// notices before that, nor when it fails.
+// A running elastic attempt gets more nodes, or where its program does not follow changes, the next
+// one: then they are reserved, and a checkpoint is waited for. Else one is taken, passes the gate,
+// gets the job's files and ports like any other, starts its ranks and waits until the others let it
+// in. Nobody who runs notices before that, nor when it fails.
 #include <algorithm>
 
 #include "scheduler/attempt/parts.h"
@@ -148,9 +149,59 @@ void let_in(Turn& turn, const Job& job, const Attempt& attempt) {
                              next_members(attempt, {}, ready), joining_text(ready)});
 }
 
+// ---- by another attempt -----------------------------------------------------------------------
+
+// What was computed since a checkpoint is lost: only at once.
+constexpr Milliseconds just_saved{2000};
+// A change pays when it costs a tenth of the time since the last one.
+constexpr int starts_between = 10;
+
+// They pass the gate and get the job's files while the others run, and go when somebody waits.
+void reserve_more(Turn& turn, const Job& job, const Attempt& attempt, std::size_t room) {
+  const std::size_t most = spares_wanted(job) + room;
+  if (somebody_claims(turn.state, job)) {
+    for (std::size_t i = spares_wanted(job); i < attempt.spares.size(); ++i) {
+      turn.decide(SpareDropped{job.id, attempt.id, attempt.spares[i].id, "another job waits"});
+    }
+    return;
+  }
+  if (!attempt.saved_at || attempt.spares.size() >= most) return;
+  keep_for_restarts(turn);
+  const auto free = new_candidates(turn, job, attempt);
+  for (const NodeId& id : choose_spares(free, most - attempt.spares.size(), {}, {})) {
+    turn.given.insert(id);
+    turn.decide(SpareAdded{job.id, attempt.id, id});
+  }
+}
+
+bool pays_to_grow(const Turn& turn, const Job& job, const Attempt& attempt) {
+  const Time now = turn.moment.now();
+  if (!attempt.saved_at || now - *attempt.saved_at > just_saved) return false;
+  const Time began = *attempt.running_since;
+  return now - began >=
+         std::min(job.spec.muster.elastic.grow_after, starts_between * (began - attempt.placed_at));
+}
+
+void grow_by_restart(Turn& turn, const Job& job, const Attempt& attempt) {
+  const std::size_t held = attempt.nodes.size();
+  const std::size_t most = node_range(job.spec).most;
+  if (held >= most || !phase_of<Running>(attempt) || is_finishing(attempt)) return;
+  std::size_t ready = 0;
+  for (const NodeId& id : ready_spares(turn, job, attempt)) {
+    ready += find_spare(attempt, id)->staged ? 1 : 0;
+  }
+  if (ready == 0 || !pays_to_grow(turn, job, attempt)) {
+    return reserve_more(turn, job, attempt, most - held);
+  }
+  turn.decide(stop_for(job, attempt, StopReason::rescaled,
+                       "goes on with " + count_text(std::min(most, held + ready), "node") +
+                           " instead of " + std::to_string(held)));
+}
+
 }  // namespace
 
 void grow(Turn& turn, const Job& job, const Attempt& attempt) {
+  if (is_elastic(job.spec) && !is_live(job.spec)) return grow_by_restart(turn, job, attempt);
   if (!attempt.has_members() || !phase_of<Running>(attempt)) return;
   if (!lead_in(turn, job, attempt)) let_in(turn, job, attempt);
   take(turn, job, attempt);

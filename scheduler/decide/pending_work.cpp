@@ -79,7 +79,7 @@ std::optional<Work> work_of(const State& state, const Job& job, const Attempt& a
   }
   if (is_ending(attempt)) return std::nullopt;
   if (attempt.has_members()) return work_while_elastic(state, job, attempt, node);
-  const bool starts = phase_of<Starting>(attempt) && !is_elastic(job.spec);
+  const bool starts = phase_of<Starting>(attempt) && !is_live(job.spec);
   if (starts && awaits_start(node)) return StartWork{};
   return std::nullopt;
 }
@@ -150,7 +150,7 @@ void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all)
 // are there. Not those that only a person brings back.
 void add_growth_of(const State& state, const Job& job, std::set<NodeId>& wanted) {
   const Attempt* attempt = active_attempt(job);
-  if (!attempt || !attempt->has_members() || !phase_of<Running>(*attempt)) return;
+  if (!attempt || !is_elastic(job.spec) || !phase_of<Running>(*attempt)) return;
   if (active_nodes(*attempt) >= node_range(job.spec).most) return;
   for (const NodeAddress& address : job.target.nodes) {
     const Node* node = find_node(state, address.id);

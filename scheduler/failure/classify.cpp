@@ -139,6 +139,7 @@ FailureClass class_of(StopReason reason) {
       return FailureClass::hw;
     case StopReason::drained:
     case StopReason::preempted:
+    case StopReason::rescaled:
       return FailureClass::preempted;
     case StopReason::canceled:
     case StopReason::time_limit:

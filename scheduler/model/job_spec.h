@@ -142,6 +142,17 @@ struct HangSettings {
   MUSTER_FIELDS(off, timeout, first_step, watch)
 };
 
+// How a job goes on with other nodes: `live`, the program follows MUSTER_MEMBERS; `restart`, the
+// next attempt has them.
+enum class ElasticMode { live, restart };
+struct ElasticSettings {
+  ElasticMode mode = ElasticMode::live;
+  Milliseconds wait{30000};         // for a spare, before it goes on with fewer nodes
+  Milliseconds grow_after{900000};  // at most, from its start
+
+  MUSTER_FIELDS(mode, wait, grow_after)
+};
+
 enum class ResumeFrom { latest, certified, none, path };
 enum class MpiLauncher { mpirun, direct };
 enum class HealthLevel { off, quick, full };
@@ -183,14 +194,14 @@ struct MusterSettings {
   bool checkpoint_quarantine = true;
   bool remote_start = false;                 // node 0 may start commands on the other nodes
   std::vector<std::string> mpi_arguments;    // of mpirun, before the program
+  ElasticSettings elastic;
 
   MUSTER_FIELDS(priority, preemptible, nodes_min, nodes_max, nodes_wait, nodes_spares, nodes_gpus,
                 include_nodes, exclude_nodes, labels, health_start, health_skip, health_only,
                 checkpoint_path, resume_from, resume_path, resume_argument, restart, reschedule,
                 no_progress_cycles, class_actions, rules, site_rules, stop, hang, master_port,
                 mpi_launcher, env_export, other, checkpoint_format, checkpoint_marker,
-                checkpoint_every, checkpoint_quarantine, remote_start,
-                mpi_arguments)
+                checkpoint_every, checkpoint_quarantine, remote_start, mpi_arguments, elastic)
 };
 
 struct ServiceSpec {

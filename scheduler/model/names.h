@@ -36,6 +36,7 @@ MUSTER_WORDS(Reaction, "retry", "backoff", "stop", "exclude_node");
 MUSTER_WORDS(RuleOrigin, "job", "site", "default");
 MUSTER_WORDS(ResumeFrom, "latest", "certified", "none", "path");
 MUSTER_WORDS(MpiLauncher, "mpirun", "direct");
+MUSTER_WORDS(ElasticMode, "live", "restart");
 MUSTER_WORDS(HealthLevel, "off", "quick", "full");
 MUSTER_WORDS(CheckMode, "off", "observe", "enforce");
 MUSTER_WORDS(TransportKind, "local", "ssh", "openssh");
@@ -68,7 +69,7 @@ template <>
 struct EnumWords<StopReason> {
   static constexpr auto words = std::to_array<std::string_view>(
       {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained", "finished",
-       "hung", "preempted", "faulty"});
+       "hung", "preempted", "faulty", "rescaled"});
 };
 
 template <class Enum>

@@ -102,7 +102,8 @@ enum class StopReason {
   finished,
   hung,
   preempted,
-  faulty,  // a health check found a node of it unfit to go on
+  faulty,    // a health check found a node of it unfit to go on
+  rescaled,  // the next attempt has more nodes
 };
 
 // How the pace of a run changed.

@@ -301,6 +301,14 @@ void keep_replacements(Turn& turn, const Job& job, const Supply& supply) {
   }
 }
 
+// It would go on with fewer nodes than it had, and asks for spares: one may come free.
+bool awaits_spare(Turn& turn, const Job& job, const Supply& supply) {
+  if (is_live(job.spec) || !is_restarting(job) || spares_wanted(job) == 0) return false;
+  const PastAttempt& last = job.past.back();
+  return placed_count(job, supply) < last.nodes.size() &&
+         !turn.moment.reached(last.ended_at + job.spec.muster.elastic.wait);
+}
+
 // True when the queue has changed: what is behind this job is judged anew in the next turn.
 bool serve(Turn& turn, const Job& job) {
   const bool due = is_due(turn, job);
@@ -314,7 +322,7 @@ bool serve(Turn& turn, const Job& job) {
     turn.decide(cannot_ever(job, supply));
     return true;
   }
-  if (!due) {
+  if (!due || awaits_spare(turn, job, supply)) {
     if (is_restarting(job)) keep_replacements(turn, job, supply);
     return false;
   }

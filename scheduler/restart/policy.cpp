@@ -6,6 +6,7 @@
 
 #include "scheduler/model/names.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {
@@ -103,9 +104,18 @@ std::string said(const AttemptCause& cause, Reaction action) {
 
 // ---- budgets ----------------------------------------------------------------------------------
 
+// A node went of an elastic job that had made progress: it goes on with the others.
+bool has_other_nodes_next(const Job& job, const AttemptCause& cause) {
+  const bool is_of_node = cause.reason == StopReason::node_lost ||
+                          cause.reason == StopReason::faulty ||
+                          cause.failure_class == FailureClass::hw;
+  return is_of_node && cause.made_progress && is_elastic(job.spec) && !is_live(job.spec);
+}
+
 // A rank's own word for its preemption is free only after progress, or a program that prints it at
 // once would be started for ever.
-bool is_charged(const AttemptCause& cause) {
+bool is_charged(const Job& job, const AttemptCause& cause) {
+  if (has_other_nodes_next(job, cause)) return false;
   if (cause.failure_class != FailureClass::preempted) return true;
   return cause.rules.rule && !cause.made_progress;
 }
@@ -186,7 +196,7 @@ bool failed_early_twice(const Job& job) {
 bool counts_as_cycle(const Job& job, const PastAttempt& past) {
   const bool bounded_elsewhere =
       past.cause.reason == StopReason::start_failed && !job.spec.muster.reschedule.unlimited;
-  return is_charged(past.cause) && !bounded_elsewhere;
+  return is_charged(job, past.cause) && !bounded_elsewhere;
 }
 
 // Attempts in a row, up to the latest, that brought the job no further: a program that starts over
@@ -269,7 +279,7 @@ std::optional<Decision> end_of_hope(const Job& job, const Verdict& verdict) {
   }
   if (hangs_in_a_row(job) >= 3) return end(job, ExitCode::hang, what + ", three times in a row");
   const Budget budget = budget_of(job, is_rescheduled(cause, verdict.action));
-  const bool charged = is_charged(cause);
+  const bool charged = is_charged(job, cause);
   if (charged && budget.attempts == 0 && !budget.unlimited) {
     return end_with_own_code(job, what + " (muster." + budget.name + ".attempts is 0)");
   }
@@ -306,7 +316,7 @@ Milliseconds delay_of(const Job& job, Reaction action) {
   const bool is_rules = cause.rules.rule && cause.rules.rule->delay;
   const bool is_first = std::none_of(job.past.begin(), job.past.end() - 1,
                                      [](const PastAttempt& past) { return past.charged; });
-  if (!is_charged(cause) || (is_first && !is_rules)) return Milliseconds{0};
+  if (!is_charged(job, cause) || (is_first && !is_rules)) return Milliseconds{0};
   const int n = action == Reaction::backoff ? failures_without_progress(job) : 1;
   const RestartSettings delays = delays_of(job);
   return std::min(with_jitter(retry_delay(delays, n), job.id, last(job).id), delays.max_delay);
@@ -321,7 +331,7 @@ RetryScheduled retry(const Job& job, const Verdict& verdict) {
   retry.at = past.ended_at + delay;
   retry.exclude = verdict.action == Reaction::exclude_node && past.cause.first_node.has_value();
   retry.reschedule = is_rescheduled(past.cause, verdict.action);
-  retry.charged = is_charged(past.cause);
+  retry.charged = is_charged(job, past.cause);
   if (retry.reschedule && past.cause.first_node) retry.avoid = {*past.cause.first_node};
   retry.rule = said(past.cause, verdict.action);
   if (retry.charged) {

@@ -25,6 +25,7 @@ bool is_failure(StopReason reason) {
     case StopReason::drained:
     case StopReason::finished:
     case StopReason::preempted:
+    case StopReason::rescaled:
       break;
   }
   return false;

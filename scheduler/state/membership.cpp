@@ -7,8 +7,15 @@
 namespace muster {
 
 bool is_elastic(const JobSpec& spec) {
-  return spec.distribution.type == DistributionType::pytorch &&
-         spec.muster.nodes_min < spec.muster.nodes_max;
+  const DistributionType type = spec.distribution.type;
+  const bool restarts = spec.muster.elastic.mode == ElasticMode::restart;
+  const bool can_be =
+      type == DistributionType::pytorch || (restarts && type == DistributionType::mpi);
+  return can_be && spec.muster.nodes_min < spec.muster.nodes_max;
+}
+
+bool is_live(const JobSpec& spec) {
+  return is_elastic(spec) && spec.muster.elastic.mode == ElasticMode::live;
 }
 
 NodeRange node_range(const JobSpec& spec) {

@@ -15,6 +15,7 @@ struct NodeRange {
 };
 
 bool is_elastic(const JobSpec& spec);
+bool is_live(const JobSpec& spec);  // its members change while it runs
 NodeRange node_range(const JobSpec& spec);  // both are one number when the job is not elastic
 
 // What its ranks do counts for the attempt. Of an elastic attempt: it is a member; before there are

@@ -97,7 +97,7 @@ bool exports_family(const JobSpec& spec, const char* family) {
 }
 
 int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes) {
-  int ports = is_elastic(spec) ? processes : 0;
+  int ports = is_live(spec) ? processes : 0;
   if (spec.distribution.type == DistributionType::tensorflow) {
     ports += ranks_on_node(rank_map(spec.distribution, nodes), node_index);
   }

@@ -162,6 +162,7 @@ struct Attempt {
   std::optional<CheckpointRef> newest_checkpoint;
   std::optional<std::int64_t> last_step;
   std::optional<Time> stepped_at;            // when a later step than before was last seen
+  std::optional<Time> saved_at;              // the same of a checkpoint
   std::vector<NodeReplaced> rejected_nodes;  // nodes that failed this attempt's gate, and why
   std::vector<NodeId> spares_dropped;        // not taken as spares again
   std::optional<Time> running_since;         // every rank was started; kept while stopping

@@ -33,6 +33,14 @@ const YamlNode* find_in_file(const Value& root, const std::string& path) {
   return found ? found : root.node().find_path("properties." + path);
 }
 
+// A program that does not follow MUSTER_MEMBERS gets other nodes with its next attempt.
+void choose_elastic_mode(const Value& root, JobSpec& spec) {
+  if (spec.muster.nodes_min >= spec.muster.nodes_max) return;
+  if (find_in_file(root, "muster.elastic.mode")) return;
+  const bool follows = spec.command.find("muster-train") != std::string::npos;
+  spec.muster.elastic.mode = follows ? ElasticMode::live : ElasticMode::restart;
+}
+
 // min <= instance_count <= max; one that is not given is the instance count.
 void check_nodes(const Value& root, const JobSpec& spec) {
   const MusterSettings& muster = spec.muster;
@@ -120,6 +128,7 @@ void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_command(command, nullptr, spec);
   check_own_files(command, reading, spec);
   check_nodes(root, spec);
+  choose_elastic_mode(root, spec);
   check_processes(distribution, command, spec);
   check_launchers(command, reading, spec);
   job.finish();

@@ -117,7 +117,9 @@ void check_elastic(const JobSpec& spec, Refusals& out) {
   const int least = spec.muster.nodes_min;
   const int most = spec.muster.nodes_max;
   const DistributionType type = spec.distribution.type;
-  if (least >= most || type == DistributionType::pytorch) return;
+  const bool is_restarted = spec.muster.elastic.mode == ElasticMode::restart;
+  const bool is_mpi = type == DistributionType::mpi && is_restarted;
+  if (least >= most || type == DistributionType::pytorch || is_mpi) return;
   const std::string what = type == DistributionType::none
                                ? "a job without 'distribution'"
                                : "'distribution.type: " + std::string(word(type)) + "'";

@@ -108,8 +108,8 @@ muster:
   restart:
     attempts: 3
   # nodes:                             # start with 2 nodes, take up to 4 when they are free, and
-  #   min: 2                           # go on without one that is lost; the program has to follow
-  #   max: 4                           # the file $MUSTER_MEMBERS, as muster-train does
+  #   min: 2                           # go on without one that is lost: all ranks start again from
+  #   max: 4                           # the newest checkpoint, with another WORLD_SIZE
   # placement:
   #   exclude: n[07-08]
 )";

@@ -1,6 +1,7 @@
 """A small data-parallel training that has never heard of muster: torch.save, its own resume.
 
-ddp.py FOLDER STEPS HOW       HOW: resume, never-save, start-over
+ddp.py FOLDER STEPS HOW       HOW: resume, elastic (the same, of one global batch whatever the
+                              number of ranks), never-save, start-over
 """
 import os
 import sys
@@ -13,27 +14,33 @@ from torch.nn.parallel import DistributedDataParallel
 folder, steps, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 os.makedirs(folder, exist_ok=True)
 newest = os.path.join(folder, "ckpt.pt")
+resumes = how in ("resume", "elastic")
 dist.init_process_group("gloo")
 rank = dist.get_rank()
 torch.manual_seed(1)
+if rank == 0:
+    print("world", dist.get_world_size(), "of", os.environ.get("MUSTER_WORLD_SIZE_MAX"), flush=True)
 net = DistributedDataParallel(torch.nn.Linear(8, 4))
 optimizer = torch.optim.AdamW(net.parameters(), lr=0.01)
 first = 0
-if how == "resume" and os.path.exists(newest):
+if resumes and os.path.exists(newest):
     saved = torch.load(newest)
     net.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     first = saved["step"]
 for step in range(first + 1, steps + 1):
-    generator = torch.Generator().manual_seed(1000 * step + rank)
-    loss = net(torch.randn(16, 8, generator=generator)).square().mean()
+    generator = torch.Generator().manual_seed(1000 * step + (0 if how == "elastic" else rank))
+    batch = torch.randn(48 if how == "elastic" else 16, 8, generator=generator)
+    if how == "elastic":
+        batch = batch.chunk(dist.get_world_size())[rank]
+    loss = net(batch).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     time.sleep(0.02)
     if step % 5 == 0 and rank == 0 and how != "never-save":
         state = {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
-        name = newest if how == "resume" else os.path.join(folder, f"ckpt_{step}.pt")
+        name = newest if resumes else os.path.join(folder, f"ckpt_{step}.pt")
         torch.save(state, name + ".part")
         os.replace(name + ".part", name)
     dist.barrier()

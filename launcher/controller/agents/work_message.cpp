@@ -92,7 +92,7 @@ ForeignSaves saves_of(const Job& job, const Attempt* attempt, const Home& home) 
   const MusterSettings& settings = job.spec.muster;
   ForeignSaves saves{settings.checkpoint_format, settings.checkpoint_marker};
   if (saves.format == "auto" && runs_own_trainer(job.spec)) saves.format = "muster";
-  if (attempt && !is_elastic(job.spec)) saves.world = static_cast<int>(attempt->ranks.size());
+  if (attempt && !is_live(job.spec)) saves.world = static_cast<int>(attempt->ranks.size());
   const std::string shared = shared_outputs_of(job, home);
   if (!shared.empty()) saves.directories.push_back(shared);
   for (const auto& [name, output] : job.spec.outputs) {

@@ -113,6 +113,13 @@ void JobRows::note(const Record& record, const State& state) {
   changed_.insert(id);
 }
 
+void JobRows::note_step(const JobId& job, std::int64_t step) {
+  const auto found = rows_.find(job);
+  if (found == rows_.end() || found->second.ended_at || found->second.step == step) return;
+  found->second.step = step;
+  changed_.insert(job);
+}
+
 std::vector<JobRow> JobRows::take_changed() {
   std::vector<JobRow> rows;
   for (const JobId& id : changed_) {

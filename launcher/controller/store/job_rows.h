@@ -16,6 +16,8 @@ class JobRows {
  public:
   // Call after each `apply`, with the record and the state it led to.
   void note(const Record& record, const State& state);
+  // Between two records of progress, which come more seldom.
+  void note_step(const JobId& job, std::int64_t step);
   // Rows changed since the last call; those of ended and clean jobs are forgotten here.
   std::vector<JobRow> take_changed();
   const JobRow* find(const JobId& job) const;  // of a job that has not ended; else null

@@ -1,0 +1,140 @@
+// An elastic job whose program does not follow MUSTER_MEMBERS: it gets other nodes with its next
+// attempt, more of them only at a checkpoint, and is charged for neither.
+#include "tests/scheduler/elastic_bench.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+JobBuilder restarted(int least, int most) {
+  JobBuilder job = a_job().elastic(least, most);
+  job.spec().muster.elastic.mode = ElasticMode::restart;
+  return job;
+}
+
+Names reserved(const Bench& bench) {
+  Names names;
+  for (const AttemptNode& spare : bench.attempt().spares) names.push_back(spare.id.value);
+  return names;
+}
+
+CheckpointRef saved_at(std::int64_t step) {
+  return {step, "/out/ckpt_" + std::to_string(step) + ".pt", "torch", step * 1000};
+}
+
+void lose(Bench& bench, int node) {
+  bench.unlink(node);
+  bench.pass(Seconds{200});
+  bench.obey();
+}
+
+}  // namespace
+
+TEST_CASE("it starts as any job does, on as many nodes as are free") {
+  const ElasticBench bench(restarted(1, 3).ranks_per_node(2), 2);
+  CHECK(bench.nodes() == Names{"h01", "h02"});
+  CHECK(bench.count<MembersChanged>() == 0);
+  CHECK(bench.attempt().ranks.size() == 4);
+}
+
+TEST_CASE("a node that comes is reserved after a first checkpoint and used at the next one") {
+  ElasticBench bench(restarted(1, 3), 2);
+  bench.link(3);
+  bench.pass(Seconds{100});
+  CHECK(reserved(bench).empty());  // it may never save anything
+  bench.progress(10, saved_at(10));
+  CHECK(reserved(bench) == Names{"h03"});
+  bench.obey();
+  REQUIRE(bench.attempt().spares[0].staged);
+  bench.progress(11);
+  bench.pass(Seconds{100});
+  CHECK(bench.is_in<Running>());
+  bench.progress(20, saved_at(20));
+  CHECK(bench.the<StopBegun>().reason == StopReason::rescaled);
+  CHECK(bench.the<StopBegun>().sentence == "goes on with 3 nodes instead of 2");
+  bench.obey();
+  CHECK(bench.nodes() == Names{"h01", "h02", "h03"});
+  CHECK(bench.attempt().ranks.size() == 3);
+  CHECK_FALSE(bench.the<RetryScheduled>().charged);
+  CHECK(bench.the<LaunchBegun>().resume_from->directory == "/out/ckpt_20.pt");
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("it does not grow before ten times what its start took, or grow_after") {
+  JobBuilder job = restarted(1, 2);
+  Bench bench(job, 0);
+  for (int host = 2; host <= 4; ++host) bench.unlink(host, LinkFailureKind::unreachable);
+  bench.pass(Seconds{20});
+  bench.link(1);
+  bench.obey();
+  REQUIRE(bench.is_in<Running>());
+  bench.link(2);
+  bench.progress(10, saved_at(10));
+  bench.obey();
+  bench.progress(20, saved_at(20));
+  const bool was_quick = *bench.attempt().running_since == bench.attempt().placed_at;
+  CHECK(bench.is_in<Running>() == !was_quick);
+  bench.pass(Seconds{1000});
+  bench.progress(30, saved_at(30));
+  bench.obey();
+  CHECK(bench.nodes().size() == 2);
+}
+
+TEST_CASE("a lost node ends the attempt; the next one has the others, at once and not charged") {
+  ElasticBench bench(restarted(1, 3), 3);
+  bench.progress(10, saved_at(10));
+  lose(bench, 2);
+  CHECK(bench.nodes() == Names{"h01", "h03"});
+  CHECK_FALSE(bench.the<RetryScheduled>().charged);
+  CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("nodes that are lost before any progress are charged") {
+  ElasticBench bench(restarted(1, 3), 3);
+  lose(bench, 2);
+  CHECK(bench.the<RetryScheduled>().charged);
+}
+
+TEST_CASE("where it asks for spares one is waited for, elastic.wait at most") {
+  JobBuilder job = restarted(1, 3).spares(1);
+  job.spec().muster.elastic.wait = Seconds{400};
+  ElasticBench bench(job, 3);
+  bench.progress(10, saved_at(10));
+  lose(bench, 2);
+  CHECK_FALSE(bench.is_in<Running>());
+  CHECK(bench.count<AttemptPlaced>() == 1);
+  SECTION("one comes") {
+    bench.link(4);
+    bench.obey();
+    CHECK(bench.nodes() == Names{"h01", "h04", "h03"});
+  }
+  SECTION("none comes") {
+    bench.pass(Seconds{500});
+    bench.obey();
+    CHECK(bench.nodes() == Names{"h01", "h03"});
+  }
+}
+
+TEST_CASE("what is reserved for it goes to a job that waits") {
+  ElasticBench bench(restarted(1, 4), 2);
+  bench.link(3);
+  bench.progress(10, saved_at(10));
+  REQUIRE(reserved(bench) == Names{"h03"});
+  bench.submit(a_job("other").on_nodes(1));
+  bench.settle();
+  CHECK(bench.nodes("other") == Names{"h03"});
+  CHECK(bench.violations().empty());
+}
+
+TEST_CASE("with fewer than the least that it needs it waits") {
+  ElasticBench bench(restarted(2, 3), 2);
+  bench.progress(10, saved_at(10));
+  lose(bench, 2);
+  CHECK_FALSE(bench.is_in<Running>());
+  bench.link(3);
+  bench.obey();
+  CHECK(bench.nodes() == Names{"h01", "h03"});
+}
