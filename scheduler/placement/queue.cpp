@@ -112,7 +112,12 @@ std::string why_these(const State& state, const Job& job, const std::vector<Node
     parts.push_back((has_node(before.spares, nodes[i]) ? "spare " : "") + nodes[i].value +
                     " instead of " + before.nodes[i].value);
   }
-  return list_text(parts);
+  const std::size_t same = std::min(nodes.size(), before.nodes.size());
+  for (std::size_t i = same; i < nodes.size(); ++i) parts.push_back(nodes[i].value + " as well");
+  for (std::size_t i = same; i < before.nodes.size(); ++i) {
+    if (!has_node(nodes, before.nodes[i])) parts.push_back("without " + before.nodes[i].value);
+  }
+  return parts.empty() ? "fewer nodes than before" : list_text(parts);
 }
 
 std::string too_few_text(std::size_t found, std::size_t wanted) {

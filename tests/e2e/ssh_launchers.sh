@@ -33,7 +33,7 @@ echo "rank $NODE_RANK, secret ${MUSTER_TOKEN:+kept}"
 case $6 in
   codes) [ "$NODE_RANK" = 0 ] && exit 3; [ "$NODE_RANK" = 1 ] && kill -9 $$; exit 0 ;;
   count) for i in $(seq "$7"); do echo "line $i"; sleep 0.1; done ;;
-  much) head -c 3000000 /dev/zero | tr '\0' 'x' | fold -w 99; echo "all of it" ;;
+  much) head -c 3000000 /dev/zero | tr '\0' 'x' | fold -w 99; echo; echo "all of it" ;;
   wait) echo ready; sleep 300 & wait ;;
 esac
 TRAIN
@@ -131,16 +131,16 @@ until_true 20 no_process_of cancelled
 
 # MPICH: the daemons of its own mpirun come through the same ssh; the ranks are the job's.
 if hydra=$(command -v mpiexec.hydra); then
-  mkdir "$work/hydra"
-  printf '#!/bin/sh\nexec %s "$@"\n' "$hydra" >"$work/hydra/mpirun"
-  chmod 755 "$work/hydra/mpirun"
+  mkdir "$cluster_dir/hydra"
+  printf '#!/bin/sh\nexec %s "$@"\n' "$hydra" >"$cluster_dir/hydra/mpirun"
+  chmod 755 "$cluster_dir/hydra/mpirun"
   cat >"$work/hydra.yml" <<YAML
 command: echo "rank \$PMI_RANK of \$PMI_SIZE is \$RANK on \$(uname -n)"
 compute: $target
 resources: {instance_count: 3}
 distribution: {type: mpi, process_count_per_instance: 2}
 environment_variables:
-  PATH: $work/hydra:$PATH
+  PATH: $cluster_dir/hydra:$PATH
   LD_LIBRARY_PATH: "${LD_LIBRARY_PATH:-}"
 muster: {remote_start: true}
 YAML

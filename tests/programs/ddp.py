@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 folder, steps, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 os.makedirs(folder, exist_ok=True)
 newest = os.path.join(folder, "ckpt.pt")
+save_every = int(os.environ.get("SAVE_EVERY", "5"))
 resumes = how in ("resume", "elastic")
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -38,7 +39,7 @@ for step in range(first + 1, steps + 1):
     loss.backward()
     optimizer.step()
     time.sleep(0.02)
-    if step % 5 == 0 and rank == 0 and how != "never-save":
+    if step % save_every == 0 and rank == 0 and how != "never-save":
         state = {"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
         name = newest if resumes else os.path.join(folder, f"ckpt_{step}.pt")
         torch.save(state, name + ".part")

@@ -178,9 +178,11 @@ TEST_CASE("bounds of the nodes that do not hold the instance count are errors, w
 }
 
 TEST_CASE("only ranks that meet by torch's variables may come and go") {
-  const auto refusal = [](const std::string& text) {
+  std::string mode = "live";
+  const auto refusal = [&](const std::string& text) {
     return printed(cannot_run_yet(read_job("command: x\nenvironment: azureml:host\n" + text +
-                                           "muster: {nodes: {max: 4}}\n")));
+                                           "muster: {nodes: {max: 4}, elastic: {mode: " + mode +
+                                           "}}\n")));
   };
   CHECK(refusal("distribution: {type: pytorch}\n") == "");
   CHECK_THAT(refusal("distribution: {type: mpi, process_count_per_instance: 1}\n"),
@@ -189,6 +191,21 @@ TEST_CASE("only ranks that meet by torch's variables may come and go") {
   CHECK_THAT(refusal("distribution: {type: tensorflow}\n"), ContainsSubstring("tensorflow"));
   CHECK_THAT(refusal(""), ContainsSubstring("job.yml:3:23: unresolved: a job without "
                                             "'distribution' runs on a fixed number"));
+  mode = "restart";
+  CHECK(refusal("distribution: {type: mpi, process_count_per_instance: 1}\n") == "");
+  CHECK_THAT(refusal(""), ContainsSubstring("runs on a fixed number"));
+}
+
+TEST_CASE("a program gets other nodes with its next attempt, unless it is muster-train or says so") {
+  const auto mode_of = [](const std::string& command, const std::string& elastic = "") {
+    return read_job("command: " + command + "\nenvironment: azureml:host\n" +
+                    "distribution: {type: pytorch}\nmuster: {nodes: {max: 4}" + elastic + "}\n")
+        .spec.muster.elastic.mode;
+  };
+  CHECK(mode_of("python train.py") == ElasticMode::restart);
+  CHECK(mode_of("muster-train --data x") == ElasticMode::live);
+  CHECK(mode_of("python train.py", ", elastic: {mode: live}") == ElasticMode::live);
+  CHECK(mode_of("muster-train --data x", ", elastic: {mode: restart}") == ElasticMode::restart);
 }
 
 TEST_CASE("numbers may be quoted or end in .0, and booleans are any word of YAML 1.1") {

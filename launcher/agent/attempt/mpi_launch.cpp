@@ -77,9 +77,9 @@ std::vector<std::string> hydra_command(const std::vector<std::string>& argv) {
   for (const auto at : {host, bound, count}) {
     if (argv.end() - at < 2) return argv;
   }
-  // The other nodes' environment is their own: paths and tokens differ. "HOST:SLOTS" is a word of
-  // MPICH's; Intel's has -ppn, which MPICH has too.
-  std::vector<std::string> hydra{argv.front(), "-genvnone", "-n", count[1]};
+  // The other nodes' environment and directory are their own: mpi-rank enters it. "HOST:SLOTS" is
+  // a word of MPICH's; Intel's has -ppn, which MPICH has too.
+  std::vector<std::string> hydra{argv.front(), "-genvnone", "-wdir", "/", "-n", count[1]};
   std::string names = host[1] + ",";
   std::set<std::string> slots;
   for (std::size_t colon = 0; (colon = names.find(':', colon)) != std::string::npos;) {

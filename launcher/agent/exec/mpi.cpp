@@ -130,6 +130,11 @@ int agent_mpi_run(const std::vector<std::string>& words) {
     if (is_hydra) ::setenv(prefix, "ssh", 1);
     if (is_hydra) ::setenv((std::string(prefix) + "_EXEC").c_str(), "ssh", 1);
   }
+  // The other nodes may not know its name.
+  const char* address = std::getenv("MASTER_ADDR");
+  if (is_hydra && address != nullptr) {
+    argv.insert(argv.begin() + 1, {"-localhost", address});
+  }
   ::execvp(argv.front().c_str(), exec_words(argv).data());
   std::perror(argv.front().c_str());
   return not_startable;

@@ -63,6 +63,9 @@ const std::map<std::string, std::string>& legal_values() {
       {"classes.preempted.action", "retry"},
       {"classes.divergence.action", "backoff"},
       {"rules", R"([{"when": {"exit_code": [3, "40-49"]}, "class": "infra", "mode": "log"}])"},
+      {"elastic.mode", "restart"},
+      {"elastic.wait", "11s"},
+      {"elastic.grow_after", "12m"},
       {"hang.timeout", "5m"},
       {"hang.first_step", "10m"},
       {"hang.watch", "output"},
@@ -84,6 +87,9 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.nodes_min == 3);
   CHECK(muster.nodes_max == 5);
   CHECK(muster.nodes_wait == Milliseconds{60000});
+  CHECK(muster.elastic.mode == ElasticMode::restart);
+  CHECK(muster.elastic.wait == Milliseconds{11000});
+  CHECK(muster.elastic.grow_after == Milliseconds{720000});
   CHECK(muster.nodes_spares == 1);
   CHECK(muster.nodes_gpus == 2);
   CHECK(distribution.processes_per_node == 6);
