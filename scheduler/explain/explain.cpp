@@ -1,13 +1,11 @@
 #include "scheduler/explain/explain.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "scheduler/model/names.h"
 #include "scheduler/node/fault_drain.h"
 #include "scheduler/node/remediation_run.h"
-#include "scheduler/state/limits.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
@@ -18,14 +16,6 @@ namespace {
 
 std::string attempt_text(AttemptId attempt) {
   return "attempt " + std::to_string(attempt.value);
-}
-
-std::string node_list(const std::vector<NodeId>& nodes) {
-  std::string text;
-  const std::size_t named = std::min(nodes.size(), static_cast<std::size_t>(nodes_named));
-  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + nodes[i].value;
-  if (named < nodes.size()) text += " and " + std::to_string(nodes.size() - named) + " more";
-  return text;
 }
 
 std::string nodes_text(const NodeRange& range) {
@@ -170,10 +160,11 @@ class Explainer {
   void tell(const JobPending& record) { say(record.reason); }
   void tell(const AttemptPlaced& record) {
     step_.reset();
-    const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
+    const std::string spares =
+        record.spares.empty() ? "" : ", spares " + list_text(record.spares, ", ");
     if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
-    say(attempt_text(record.attempt) + " allocated " + node_list(record.nodes) + spares + ": " +
-            record.why,
+    say(attempt_text(record.attempt) + " allocated " + list_text(record.nodes, ", ") + spares +
+            ": " + record.why,
         record.attempt.value > 0);
   }
   void tell(const NodeReplaced& record) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <limits>
 
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -201,10 +201,8 @@ void add_early_ends(const Attempt& attempt, std::vector<Failure>& failures) {
 // ---- words ------------------------------------------------------------------------------------
 
 std::string milliseconds_text(std::int64_t us) {
-  std::array<char, 40> text{};
   const double ms = static_cast<double>(us) / 1000;
-  std::snprintf(text.data(), text.size(), ms < 10 ? "%.1f ms" : "%.0f ms", ms);
-  return text.data();
+  return printed(ms < 10 ? "%.1f ms" : "%.0f ms", ms);
 }
 
 std::string named_sentence(const Attribution& attribution) {

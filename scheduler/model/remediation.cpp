@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {
@@ -19,15 +21,7 @@ std::optional<std::string_view> placeholder_at(std::string_view word, std::size_
 }
 
 bool is_plain(std::string_view value) {
-  if (value.empty() || value.front() == '-') return false;
-  return std::ranges::all_of(value, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_.:-").find(c) != std::string_view::npos;
-  });
-}
-
-bool is_made_of(std::string_view text, std::string_view characters) {
-  return !text.empty() && text.find_first_not_of(characters) == text.npos;
+  return !value.starts_with('-') && is_made_of_letters(value, "_.:-");
 }
 
 // "0000:3b:00.0": of a GPU that fell off before the driver numbered it.

@@ -1,9 +1,9 @@
 #include "templates/yaml/writer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 
+#include "scheduler/text/number.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
@@ -35,9 +35,7 @@ std::string in_quotes(std::string_view text) {
     } else if (byte == '\t') {
       out += "\\t";
     } else if (is_control(byte)) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(byte));
-      out += code;
+      out += printed("\\u%04x", static_cast<unsigned char>(byte));
     } else {
       out += byte;
     }
