@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/model/names.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/text/fields.h"
 
@@ -66,10 +67,10 @@ constexpr std::string_view word_of(CheckStatus status) {
   return check_status_words.at(static_cast<std::size_t>(status));
 }
 constexpr std::string_view word_of(Remedy remedy) {
-  return remedy_words.at(static_cast<std::size_t>(remedy));
+  return word(remedy);
 }
 constexpr std::string_view word_of(FaultClass fault_class) {
-  return fault_class_words.at(static_cast<std::size_t>(fault_class));
+  return word(fault_class);
 }
 // "!reboot>rma": `!` stops the job, `>` leads to what comes on recurrence.
 std::string text_of(const CheckSeverity& severity);

@@ -81,15 +81,9 @@ void release_spares(State& state, const Job& job, const Attempt& attempt) {
   for (const AttemptNode& spare : attempt.spares) release(state, spare.id, job.id);
 }
 
-std::optional<StopBegun> why_it_ends(const Attempt& attempt) {
-  if (const auto* stopping = phase_of<Stopping>(attempt)) return stopping->why;
-  const auto* collecting = phase_of<Collecting>(attempt);
-  return collecting ? collecting->why : std::nullopt;
-}
-
 // A node whose processes do not die stays the job's, whatever becomes of the job.
 void give_back(State& state, const Job& job, const Attempt& attempt) {
-  const auto why = why_it_ends(attempt);
+  const StopBegun* why = why_ending(attempt);
   for (const AttemptNode& node : attempt.nodes) {
     if (is_released(node)) continue;
     if (why)

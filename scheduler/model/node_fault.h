@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,11 +22,6 @@ enum class Remedy : std::uint8_t { warn, drain, reset, reboot, rma };
 
 // Whose fault it is. Only a node's climbs from one remedy to the next.
 enum class FaultClass : std::uint8_t { node, user, setup, infra };
-
-inline constexpr std::array<std::string_view, 5> remedy_words{"warn", "drain", "reset", "reboot",
-                                                              "rma"};
-inline constexpr std::array<std::string_view, 4> fault_class_words{"node", "user", "setup",
-                                                                   "infra"};
 
 struct NodeFault {
   std::string id;      // the same for the same check, device, serial and cause

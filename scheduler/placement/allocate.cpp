@@ -203,16 +203,8 @@ std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) 
 }
 
 StopReason reason_of(Unfitness unfitness) {
-  switch (unfitness) {
-    case Unfitness::drained:
-      return StopReason::drained;
-    case Unfitness::unreachable:
-      return StopReason::node_lost;
-    case Unfitness::unhealthy:
-    case Unfitness::lasting:
-      return StopReason::start_failed;
-  }
-  return StopReason::start_failed;
+  if (unfitness == Unfitness::drained) return StopReason::drained;
+  return unfitness == Unfitness::unreachable ? StopReason::node_lost : StopReason::start_failed;
 }
 
 bool has_passed_gate(const State& state, const AttemptNode& node) {

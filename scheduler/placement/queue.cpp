@@ -161,13 +161,9 @@ struct Victim {
 
 // Its nodes will be nobody's.
 bool gives_back(const Attempt& attempt) {
-  const auto* stopping = phase_of<Stopping>(attempt);
-  const auto* collecting = phase_of<Collecting>(attempt);
-  const StopBegun* why = stopping ? &stopping->why : nullptr;
-  if (collecting && collecting->why) why = &*collecting->why;
-  if (!why) return false;
-  return why->reason == StopReason::finished || why->reason == StopReason::canceled ||
-         (why->reason == StopReason::preempted && !why->blamed);
+  const StopBegun* why = why_ending(attempt);
+  return why && (why->reason == StopReason::finished || why->reason == StopReason::canceled ||
+                 (why->reason == StopReason::preempted && !why->blamed));
 }
 
 // A job whose last gang was not fit has had its chance: it waits for nodes that are free, or two

@@ -13,21 +13,8 @@ namespace {
 
 // Nobody asked its ranks to go, and they were started.
 bool is_failure(StopReason reason) {
-  switch (reason) {
-    case StopReason::rank_failed:
-    case StopReason::node_lost:
-    case StopReason::hung:
-    case StopReason::faulty:
-      return true;
-    case StopReason::canceled:
-    case StopReason::time_limit:
-    case StopReason::start_failed:
-    case StopReason::drained:
-    case StopReason::finished:
-    case StopReason::preempted:
-      break;
-  }
-  return false;
+  return reason == StopReason::rank_failed || reason == StopReason::node_lost ||
+         reason == StopReason::hung || reason == StopReason::faulty;
 }
 
 bool is_failure(const AttemptCause& cause) {
