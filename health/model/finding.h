@@ -46,20 +46,8 @@ struct HealthFinding {
 
   friend bool operator==(const HealthFinding&, const HealthFinding&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("serial", self.serial);
-    visit("status", self.status);
-    visit("severity", self.severity);
-    visit("class", self.fault_class);
-    visit("value", self.value);
-    visit("expected", self.expected);
-    visit("unit", self.unit);
-    visit("source", self.source);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(check, device, serial, status, severity, (class, fault_class), value, expected,
+                unit, source, evidence)
 };
 
 inline constexpr std::array<std::string_view, 3> check_status_words{"pass", "fail", "unknown"};

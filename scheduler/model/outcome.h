@@ -194,14 +194,15 @@ struct AttemptCause {
 };
 
 // What a rank does, seen from outside: its agent reads it from /proc, never from the rank. Plain
-// values; they travel between agent and controller and are not journaled.
+// values; they travel between agent and controller and are not journaled. StallWatch::what_it_does
+// has words for them, in this order.
 
-enum class Doing {  // StallWatch::what_it_does has their words
-  moving,           // bytes go through its files and pipes
-  working,          // it uses a processor
-  quiet,            // neither, for ten seconds: it waits or sleeps
-  stuck,            // the kernel holds it (state D), and nothing moves
-  stopped,          // by a signal (state T): by nobody's design it goes on
+enum class Doing {
+  moving,   // bytes go through its files and pipes
+  working,  // it uses a processor
+  quiet,    // neither, for ten seconds: it waits or sleeps
+  stuck,    // the kernel holds it (state D), and nothing moves
+  stopped,  // by a signal (state T): by nobody's design it goes on
 };
 
 struct RankDoing {
