@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/model/record.h"
 #include "scheduler/state/state.h"
 
 namespace muster {

@@ -52,19 +52,20 @@ std::string value_of(std::string_view name, const NodeId& node, const NodeFault&
   return name == "finding" ? fault.check : "";
 }
 
-std::optional<std::string> filled(std::string_view word, const NodeId& node,
-                                  const NodeFault& fault) {
+std::vector<std::string_view> placeholders_in(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (const auto name = placeholder_at(word, i)) names.push_back(*name);
+  }
+  return names;
+}
+
+std::string filled(std::string_view word, const NodeId& node, const NodeFault& fault) {
   std::string text;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const auto name = placeholder_at(word, i);
-    if (!name) {
-      text += word[i];
-      continue;
-    }
-    const std::string value = value_of(*name, node, fault);
-    if (!is_plain(value)) return std::nullopt;
-    text += value;
-    i += name->size() + 1;
+    text += name ? value_of(*name, node, fault) : std::string(1, word[i]);
+    if (name) i += name->size() + 1;
   }
   return text;
 }
@@ -72,11 +73,8 @@ std::optional<std::string> filled(std::string_view word, const NodeId& node,
 }  // namespace
 
 std::optional<std::string> unknown_placeholder(std::string_view word) {
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    const auto name = placeholder_at(word, i);
-    if (!name) continue;
-    const auto& known = remedy_placeholders;
-    if (std::ranges::find(known, *name) == known.end()) return std::string(*name);
+  for (const std::string_view name : placeholders_in(word)) {
+    if (std::ranges::count(remedy_placeholders, name) == 0) return std::string(name);
   }
   return std::nullopt;
 }
@@ -84,11 +82,8 @@ std::optional<std::string> unknown_placeholder(std::string_view word) {
 std::optional<std::string> unfit_placeholder(const std::vector<std::string>& words,
                                              const NodeId& node, const NodeFault& fault) {
   for (const std::string& word : words) {
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      const auto name = placeholder_at(word, i);
-      if (!name) continue;
-      if (!is_plain(value_of(*name, node, fault))) return std::string(*name);
-      i += name->size() + 1;
+    for (const std::string_view name : placeholders_in(word)) {
+      if (!is_plain(value_of(name, node, fault))) return std::string(name);
     }
   }
   return std::nullopt;
@@ -96,12 +91,9 @@ std::optional<std::string> unfit_placeholder(const std::vector<std::string>& wor
 
 std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
                                                     const NodeId& node, const NodeFault& fault) {
+  if (unfit_placeholder(words, node, fault)) return std::nullopt;
   std::vector<std::string> argv;
-  for (const std::string& word : words) {
-    auto text = filled(word, node, fault);
-    if (!text) return std::nullopt;
-    argv.push_back(std::move(*text));
-  }
+  for (const std::string& word : words) argv.push_back(filled(word, node, fault));
   return argv;
 }
 

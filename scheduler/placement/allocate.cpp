@@ -7,7 +7,6 @@
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node/status.h"
 #include "scheduler/placement/absence.h"
-#include "scheduler/placement/candidates.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"

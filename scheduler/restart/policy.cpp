@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <string_view>
 
+#include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/sentences.h"
@@ -186,21 +186,18 @@ std::string lacked_progress(const Job& job) {
 }
 
 int hangs_in_a_row(const Job& job) {
-  int hangs = 0;
-  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
-    if (past->cause.failure_class != FailureClass::hang) break;
-    ++hangs;
-  }
-  return hangs;
+  const auto other = std::find_if(job.past.rbegin(), job.past.rend(), [](const PastAttempt& past) {
+    return past.cause.failure_class != FailureClass::hang;
+  });
+  return static_cast<int>(other - job.past.rbegin());
 }
 
 int failures_without_progress(const Job& job) {
-  int failures = 0;
-  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
-    ++failures;
-    if (past->cause.made_progress) break;
-  }
-  return failures;
+  const auto progress =
+      std::find_if(job.past.rbegin(), job.past.rend(),
+                   [](const PastAttempt& past) { return past.cause.made_progress; });
+  const auto failures = progress - job.past.rbegin() + (progress == job.past.rend() ? 0 : 1);
+  return static_cast<int>(failures);
 }
 
 // ---- the order in which they are asked --------------------------------------------------------
