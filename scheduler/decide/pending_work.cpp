@@ -98,8 +98,7 @@ bool is_linked(const Node& node) {
 }
 
 NodeWork clean_up_of(const Node& node) {
-  const Orphans& unclean = *node.unclean;
-  return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
+  return {node.unclean->job, node.unclean->attempt, node.id, 0, StopWork{*node.unclean}};
 }
 
 void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all) {

@@ -1,6 +1,7 @@
 #include "scheduler/explain/explain.h"
 
 #include <algorithm>
+#include <concepts>
 #include <numeric>
 
 #include "scheduler/model/names.h"
@@ -28,6 +29,9 @@ constexpr std::size_t ranks_told = 4;
 
 // Of what ranks were seen to do while nothing moved, in the story in short.
 constexpr std::size_t stall_evidence_told = 2;
+
+template <class T, class... Others>
+constexpr bool is_one_of = (std::same_as<T, Others> || ...);
 
 class Explainer {
  public:
@@ -65,6 +69,11 @@ class Explainer {
   }
   void say_gist(std::string text) { say(std::move(text), true); }
 
+  // Nothing to tell; of faults and remedies, what is done about them is told.
+  template <class Quiet>
+  requires is_one_of<Quiet, StagingSeen, CollectionSeen, FirstOutputSeen, NodeFaultsSeen,
+                     RemedyEnded, NodeSuspected, HostsAsked, PortsAsked, NodeReady>
+  void tell(const Quiet&) {}
   void tell(const JobSubmitted& record) {
     say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
@@ -102,14 +111,11 @@ class Explainer {
       say("an incomplete checkpoint, on which a restart would fail, is called " + path + " now");
     }
   }
-  void tell(const StagingSeen&) {}
   void tell(const NodeStaged& record) { report_error(record.node, "prepare", record.error); }
   void tell(const PortsReserved& record) {
     report_error(record.node, "reserve ports", record.error);
   }
   void tell(const NodeStarted& record) { report_error(record.node, "start ranks", record.error); }
-  void tell(const CollectionSeen&) {}
-  void tell(const FirstOutputSeen&) {}
   void tell(const StallSeen& record) {
     const bool is_over = record.stall == StallKind::over;
     if (is_over) stall_line_.reset();
@@ -126,7 +132,6 @@ class Explainer {
         record.source);
   }
   void tell(const BreakerReset&) { say("breaker reset"); }
-  void tell(const NodeFaultsSeen&) {}  // what is done about them is told
   void tell(const NodeFaulted& record) {
     say_gist(fault_text(record));
     for (const std::string& evidence : record.fault.evidence) say("  evidence: " + evidence);
@@ -135,7 +140,6 @@ class Explainer {
     say(record.node.value + " passed the check it was drained for (" + record.reason + ")");
   }
   void tell(const RemedyBegun& record) { say(begun_text(record)); }
-  void tell(const RemedyEnded&) {}
   void tell(const RemedyOver& record) {
     say(over_text(record));
     for (const std::string& line : record.lines) say("  | " + line);
@@ -179,7 +183,6 @@ class Explainer {
   void tell(const SpareAdded& record) {
     say(attempt_text(record.attempt) + ": " + record.node.value + " reserved as spare");
   }
-  void tell(const NodeSuspected&) {}
   void tell(const NodeSetAside& record) {
     say(record.node.value + " is cordoned: " + record.reason);
   }
@@ -202,14 +205,12 @@ class Explainer {
                                        std::to_string(given_up_.tries) + " tries in " +
                                        duration_text(at_ - given_up_.since);
   }
-  void tell(const HostsAsked&) {}
   void tell(const AnswersAwaited& record) { say(record.sentence); }
   void tell(const StagingBegun& record) {
     given_up_ = {};
     lines_of_try_.clear();
     say(attempt_text(record.attempt) + ": all nodes healthy");
   }
-  void tell(const PortsAsked&) {}
   void tell(const LaunchBegun& record) {
     if (!record.processes.empty()) {  // the job file does not say how many
       const auto ranks = std::accumulate(record.processes.begin(), record.processes.end(), 0);
@@ -231,7 +232,6 @@ class Explainer {
         count_text(static_cast<std::size_t>(record.processes), "rank") + " to join " +
         attempt_text(record.attempt));
   }
-  void tell(const NodeReady&) {}
   void tell(const MembersChanged& record) {
     if (record.members_epoch == 1) return;
     say(attempt_text(record.attempt) + " continues with " +

@@ -53,7 +53,8 @@ std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& atte
     }
   }
   if (chosen.size() == count) return chosen;
-  const auto free = choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), {});
+  const auto free =
+      choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), nullptr);
   chosen.insert(chosen.end(), free.begin(), free.end());
   return chosen;
 }
@@ -158,7 +159,7 @@ bool replace_absent(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   std::vector<Candidate> there = new_candidates(turn, job, attempt);
   std::erase_if(there, [&](const Candidate& one) { return !linked_agent(turn.state, one.id); });
-  const auto free = choose_nodes(there, absent.size(), {});
+  const auto free = choose_nodes(there, absent.size(), nullptr);
   others.insert(others.end(), free.begin(), free.end());
   const std::size_t count = std::min(absent.size(), others.size());
   for (std::size_t i = 0; i < count; ++i) replace(turn, job, attempt, absent[i], others[i]);
@@ -270,7 +271,7 @@ void handle_spares(Turn& turn, const Job& job, const Attempt& attempt) {
   const bool looks = kept < attempt.spares.size() || phase_of<Gathering>(attempt);
   if (!looks || kept >= spares_wanted(job) || somebody_waits(turn.state, job)) return;
   const auto free = new_candidates(turn, job, attempt);
-  for (const NodeId& id : choose_spares(free, spares_wanted(job) - kept, {}, {})) {
+  for (const NodeId& id : choose_spares(free, spares_wanted(job) - kept, {}, nullptr)) {
     turn.given.insert(id);
     turn.decide(SpareAdded{job.id, attempt.id, id});
   }

@@ -104,7 +104,7 @@ std::string why_these(const State& state, const Job& job, const std::vector<Node
     const std::string first = "first free nodes of " + job.target.name;
     return absent.empty() ? first : first + " that answer; " + absent;
   }
-  const Previous before = previous_of(job);
+  const PastAttempt& before = *previous_of(job);
   if (before.nodes == nodes) return "the same nodes as before";
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
@@ -134,7 +134,7 @@ std::size_t placed_count(const Job& job, const Supply& supply) {
 
 // False: answers of hosts are awaited first.
 bool place(Turn& turn, const Job& job, const Supply& supply) {
-  const Previous previous = previous_of(job);
+  const PastAttempt* previous = previous_of(job);
   auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
   const std::size_t wanted = spares_wanted(job);
   auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
@@ -326,7 +326,7 @@ bool serve(Turn& turn, const Job& job) {
 void keep_for_restarts(Turn& turn) {
   for (const auto& [id, job] : turn.state.jobs) {
     if (!is_restarting(job)) continue;
-    const Previous previous = previous_of(job);
+    const PastAttempt& previous = *previous_of(job);
     for (const auto* nodes : {&previous.nodes, &previous.spares}) {
       for (const NodeId& node : *nodes) {
         if (!has_node(job.avoid, node)) turn.kept.emplace(node, id);

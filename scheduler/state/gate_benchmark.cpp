@@ -17,12 +17,9 @@ bool is_failure(StopReason reason) {
          reason == StopReason::hung || reason == StopReason::faulty;
 }
 
-bool is_failure(const AttemptCause& cause) {
-  return is_failure(cause.reason) && cause.failure_class != FailureClass::preempted;
-}
-
 bool is_failure(const RanThere& there, const AttemptCause& cause) {
-  return there.left ? is_failure(*there.left) : is_failure(cause);
+  if (there.left) return is_failure(*there.left);
+  return is_failure(cause.reason) && cause.failure_class != FailureClass::preempted;
 }
 
 // When something failed there the last time, while ranks ran there.

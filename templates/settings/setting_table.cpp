@@ -202,10 +202,9 @@ std::vector<Setting> health_settings() {
   return {
       {"health.start",
        [](V v, S s) {
-         store(s.muster.health_start, v.choice<HealthLevel>({{"off", HealthLevel::off},
-                                                             {"false", HealthLevel::off},
-                                                             {"quick", HealthLevel::quick},
-                                                             {"full", HealthLevel::full}}));
+         if (const auto level = level_word(v)) {
+           store(s.muster.health_start, from_word<HealthLevel>(*level));
+         }
        }},
       {"health.failure",
        [](V v, S s) {
