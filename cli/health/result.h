@@ -49,18 +49,8 @@ struct FaultReport {
   std::string expected;
   std::vector<std::string> evidence;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("severity", self.severity);
-    visit("class", self.fault_class);
-    visit("finding", self.finding);
-    visit("since", self.since);
-    visit("value", self.value);
-    visit("expected", self.expected);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(check, device, severity, (class, fault_class), finding, since, value, expected,
+                evidence)
 };
 
 struct VerdictReport {

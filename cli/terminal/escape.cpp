@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "templates/yaml/reader.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 

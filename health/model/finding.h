@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "scheduler/model/names.h"
 #include "scheduler/model/node_fault.h"
 #include "scheduler/text/fields.h"
 
@@ -45,20 +46,8 @@ struct HealthFinding {
 
   friend bool operator==(const HealthFinding&, const HealthFinding&) = default;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("serial", self.serial);
-    visit("status", self.status);
-    visit("severity", self.severity);
-    visit("class", self.fault_class);
-    visit("value", self.value);
-    visit("expected", self.expected);
-    visit("unit", self.unit);
-    visit("source", self.source);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(check, device, serial, status, severity, (class, fault_class), value, expected,
+                unit, source, evidence)
 };
 
 inline constexpr std::array<std::string_view, 3> check_status_words{"pass", "fail", "unknown"};
@@ -66,10 +55,10 @@ constexpr std::string_view word_of(CheckStatus status) {
   return check_status_words.at(static_cast<std::size_t>(status));
 }
 constexpr std::string_view word_of(Remedy remedy) {
-  return remedy_words.at(static_cast<std::size_t>(remedy));
+  return word(remedy);
 }
 constexpr std::string_view word_of(FaultClass fault_class) {
-  return fault_class_words.at(static_cast<std::size_t>(fault_class));
+  return word(fault_class);
 }
 // "!reboot>rma": `!` stops the job, `>` leads to what comes on recurrence.
 std::string text_of(const CheckSeverity& severity);

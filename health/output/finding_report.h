@@ -13,6 +13,7 @@
 #include "health/verdict/check_rules.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/text/clock.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -50,27 +51,8 @@ struct FindingReport {
   std::vector<std::string> evidence;
   MonitorCode code = MonitorCode::unknown;  // no field of the line
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("ts", self.ts);
-    visit("host", self.host);
-    visit("boot_id", self.boot_id);
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("serial", self.serial);
-    visit("status", self.status);
-    visit("severity", self.severity);
-    visit("class", self.fault_class);
-    visit("value", self.value);
-    visit("expected", self.expected);
-    visit("unit", self.unit);
-    visit("source", self.source);
-    visit("duration_ms", self.duration_ms);
-    visit("mode", self.mode);
-    visit("finding", self.finding);
-    visit("first_seen", self.first_seen);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(ts, host, boot_id, check, device, serial, status, severity, (class, fault_class),
+                value, expected, unit, source, duration_ms, mode, finding, first_seen, evidence)
 };
 
 // Of the run that the findings come from.

@@ -36,32 +36,14 @@ struct ActiveFault {
   std::string job;                  // the one that ran then
   std::optional<Time> repaired_at;  // what is called for was done
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("check", self.finding.check);
-    visit("device", self.finding.device);
-    visit("serial", self.finding.serial);
-    visit("status", self.finding.status);
-    visit("found_remedy", self.finding.severity.remedy);
-    visit("found_on_recurrence", self.finding.severity.on_recurrence);
-    visit("found_stops_job", self.finding.severity.stops_job);
-    visit("class", self.finding.fault_class);
-    visit("value", self.finding.value);
-    visit("expected", self.finding.expected);
-    visit("unit", self.finding.unit);
-    visit("source", self.finding.source);
-    visit("evidence", self.finding.evidence);
-    visit("remedy", self.severity.remedy);
-    visit("on_recurrence", self.severity.on_recurrence);
-    visit("stops_job", self.severity.stops_job);
-    visit("persistence", self.persistence);
-    visit("id", self.id);
-    visit("first_seen", self.first_seen);
-    visit("since", self.since);
-    visit("last_bad", self.last_bad);
-    visit("job", self.job);
-    visit("repaired_at", self.repaired_at);
-  }
+  MUSTER_FIELDS((check, finding.check), (device, finding.device), (serial, finding.serial),
+                (status, finding.status), (found_remedy, finding.severity.remedy),
+                (found_on_recurrence, finding.severity.on_recurrence),
+                (found_stops_job, finding.severity.stops_job), (class, finding.fault_class),
+                (value, finding.value), (expected, finding.expected), (unit, finding.unit),
+                (source, finding.source), (evidence, finding.evidence), (remedy, severity.remedy),
+                (on_recurrence, severity.on_recurrence), (stops_job, severity.stops_job),
+                persistence, id, first_seen, since, last_bad, job, repaired_at)
 };
 
 struct Streak {

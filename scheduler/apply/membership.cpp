@@ -177,7 +177,7 @@ void apply_one(State& state, Time at, const NodeReleased& record) {
   }
   lose_ranks(*attempt, record.node, at);
   node->departure->is_released = true;
-  release_after(state, *attempt, *node, as_stop(node->departure->why));
+  release_after(state, *node, as_stop(node->departure->why));
 }
 
 }  // namespace muster

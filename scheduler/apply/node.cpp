@@ -2,7 +2,6 @@
 #include <set>
 
 #include "scheduler/apply/parts.h"
-#include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/remediation.h"
 

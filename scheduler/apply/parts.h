@@ -90,8 +90,7 @@ void see_outputs(AttemptNode& node, Time at);  // they arrive, or may do so from
 void run_when_started(Attempt& attempt, Time at);
 void release(State& state, const NodeId& id, const JobId& owner);
 // Or keeps it, because processes of the attempt there do not die.
-void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
-                   const StopBegun& why);
+void release_after(State& state, const AttemptNode& node, const StopBegun& why);
 void lose_ranks(Attempt& attempt, const NodeId& id, Time at);  // unfinished ones are gone
 
 }  // namespace muster

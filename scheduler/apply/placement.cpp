@@ -81,19 +81,13 @@ void release_spares(State& state, const Job& job, const Attempt& attempt) {
   for (const AttemptNode& spare : attempt.spares) release(state, spare.id, job.id);
 }
 
-std::optional<StopBegun> why_it_ends(const Attempt& attempt) {
-  if (const auto* stopping = phase_of<Stopping>(attempt)) return stopping->why;
-  const auto* collecting = phase_of<Collecting>(attempt);
-  return collecting ? collecting->why : std::nullopt;
-}
-
 // A node whose processes do not die stays the job's, whatever becomes of the job.
 void give_back(State& state, const Job& job, const Attempt& attempt) {
-  const auto why = why_it_ends(attempt);
+  const StopBegun* why = why_ending(attempt);
   for (const AttemptNode& node : attempt.nodes) {
     if (is_released(node)) continue;
     if (why)
-      release_after(state, attempt, node, *why);
+      release_after(state, node, *why);
     else
       release(state, node.id, job.id);
   }
@@ -119,10 +113,9 @@ void forget_spare(Attempt& attempt, const NodeId& id) {
   std::erase_if(attempt.spares, [&](const AttemptNode& spare) { return spare.id == id; });
 }
 
-void release_after(State& state, const Attempt& attempt, const AttemptNode& node,
-                   const StopBegun& why) {
+void release_after(State& state, const AttemptNode& node, const StopBegun& why) {
   const bool is_stuck = (unkillable_since(node) || is_unproven(node)) && !has_changed_agent(node);
-  if (is_stuck) node_at(state, node.id).unclean = Orphans{why.job, attempt.id, why};
+  if (is_stuck) node_at(state, node.id).unclean = why;
   release(state, node.id, why.job);
 }
 

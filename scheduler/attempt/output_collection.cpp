@@ -36,9 +36,9 @@ bool tries_again(Turn& turn, const Job& job, const Attempt& attempt, const Attem
 // A job that is done, or goes on, waits for a node longer than one that shall run again.
 Time end_of_patience(Turn& turn, const Job& job, const Attempt& attempt, const NodeId& node,
                      const Unlinked& link) {
-  const auto* collecting = phase_of<Collecting>(attempt);
-  const StopBegun* why = collecting && collecting->why ? &*collecting->why : nullptr;
-  const bool runs_again = collecting && !(why && why->reason == StopReason::finished);
+  const StopBegun* why = why_ending(attempt);
+  const bool has_finished = why && why->reason == StopReason::finished;
+  const bool runs_again = phase_of<Collecting>(attempt) && !has_finished;
   if (!runs_again && !job.cancel) return link.since + collect_link_limit;
   return link.heard_at + patience_with(turn.state, job, node);
 }

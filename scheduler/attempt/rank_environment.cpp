@@ -1,6 +1,7 @@
 #include "scheduler/attempt/rank_environment.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -87,20 +88,19 @@ void add_ompi(const OneRank& rank, Environment& env) {
   env["OMPI_COMM_WORLD_LOCAL_SIZE"] = std::to_string(rank.local_size);
 }
 
-std::string joined(const View& view, const char* separator, std::string NodeFacts::*field) {
+// What `say` says of each of the nodes that meet.
+template <class Say>
+std::string of_nodes(const View& view, const char* separator, Say say) {
   std::string text;
   for (const int index : view.present) {
-    text += (text.empty() ? "" : separator) + node_at(view, index).*field;
+    text += (text.empty() ? "" : separator) + std::invoke(say, node_at(view, index));
   }
   return text;
 }
 
 void add_slurm(const View& view, Environment& env) {
   const std::string nodes = std::to_string(view.present.size());
-  std::string names;
-  for (const int index : view.present) {
-    names += (names.empty() ? "" : ",") + node_at(view, index).id.value;
-  }
+  const auto names = of_nodes(view, ",", [](const NodeFacts& node) { return node.id.value; });
   env["SLURM_JOB_ID"] = env["SLURM_JOB_NAME"] = view.job.value;
   env["SLURM_JOB_NODELIST"] = env["SLURM_NODELIST"] = names;
   env["SLURM_JOB_NUM_NODES"] = env["SLURM_NNODES"] = nodes;
@@ -153,14 +153,12 @@ void add_tensorflow(const View& view, const OneRank& rank, Environment& env) {
 void add_azure(const View& view, Environment& env) {
   const std::string& master = node_at(view, view.leader.node_index).address;
   env["AZ_BATCH_MASTER_NODE"] = host_port(master, azure_batch_port);
-  env["AZ_BATCH_HOST_LIST"] = joined(view, ",", &NodeFacts::address);
-  env["AZ_BATCH_NODE_LIST"] = joined(view, ";", &NodeFacts::address);
-  std::string nodes = std::to_string(view.present.size());
-  for (const int index : view.present) {
-    const NodeFacts& node = node_at(view, index);
-    nodes += " " + node.address + " " + std::to_string(node.cores);
-  }
-  env["CCP_NODES"] = nodes;
+  env["AZ_BATCH_HOST_LIST"] = of_nodes(view, ",", &NodeFacts::address);
+  env["AZ_BATCH_NODE_LIST"] = of_nodes(view, ";", &NodeFacts::address);
+  const auto with_cores = [](const NodeFacts& node) {
+    return node.address + " " + std::to_string(node.cores);
+  };
+  env["CCP_NODES"] = std::to_string(view.present.size()) + " " + of_nodes(view, " ", with_cores);
   env["AZ_BATCH_NODE_IS_DEDICATED"] = view.spec.muster.preemptible ? "false" : "true";
   env["AZ_BATCHAI_MPI_MASTER_NODE"] = master;
   env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] = master;
@@ -180,10 +178,6 @@ std::string first_numbers(int count) {
   std::string list;
   for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
   return list;
-}
-
-std::size_t ranks_at(const std::vector<RankPlace>& map, int node_index) {
-  return static_cast<std::size_t>(ranks_on_node(map, node_index));
 }
 
 const RankPlace& place_of(const std::vector<RankPlace>& map, RankId id) {
@@ -245,8 +239,12 @@ GangVariables::GangVariables(const JobSpec& job_spec, const JobId& job_id, Attem
       nodes(std::move(facts)),
       map(rank_map(spec.distribution, static_cast<int>(nodes.size()), processes)),
       leader(leader_of(map, joiner)),
-      world(joiner ? joiner->members.size() + ranks_at(map, joiner->node_index) : map.size()),
-      present(joiner ? nodes_of(map, *joiner) : all_nodes(nodes)) {}
+      world(map.size()),
+      present(joiner ? nodes_of(map, *joiner) : all_nodes(nodes)) {
+  if (!joiner) return;
+  const int here = ranks_on_node(map, joiner->node_index);
+  world = joiner->members.size() + static_cast<std::size_t>(here);
+}
 
 Environment GangVariables::shared() const {
   Environment env;
@@ -262,9 +260,7 @@ Environment GangVariables::shared() const {
 }
 
 Environment GangVariables::own(RankId id) const {
-  const auto index = static_cast<std::size_t>(id.value);
-  check(index < map.size(), "rank variables are requested of a rank that the job does not have");
-  const RankPlace& place = map[index];
+  const RankPlace& place = place_of(map, id);
   const auto here = std::ranges::equal_range(map, place.node_index, {}, &RankPlace::node_index);
   const OneRank rank{place, static_cast<int>(here.size())};
   Environment env;

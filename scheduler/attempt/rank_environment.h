@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "scheduler/state/rank_map.h"
-#include "scheduler/state/state.h"
 
 namespace muster {
 

@@ -103,7 +103,7 @@ std::vector<NodeLeaving> stragglers(Turn& turn, const Job& job, const Attempt& a
 // What failed here ended because a peer had gone.
 bool only_followed(const Attempt& attempt, const AttemptNode& node) {
   const auto index = static_cast<std::size_t>(&node - attempt.nodes.data());
-  const auto failures = failures_on(attempt, index, false);
+  const auto failures = failures_of(attempt, false, index);
   return !failures.empty() && std::ranges::all_of(failures, [](const Failure& failure) {
     return failure.judgement.standing == Standing::consequence;
   });

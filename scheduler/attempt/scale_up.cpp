@@ -44,7 +44,7 @@ void take_free(Turn& turn, const Job& job, const Attempt& attempt, std::size_t c
   keep_for_restarts(turn);
   std::vector<Candidate> all = new_candidates(turn, job, attempt);
   std::erase_if(all, [&](const Candidate& one) { return !may_come(turn.state, attempt, one.id); });
-  for (const NodeId& id : choose_spares(all, count, {}, {})) {
+  for (const NodeId& id : choose_spares(all, count, {}, nullptr)) {
     turn.given.insert(id);
     turn.decide(NodeAdded{job.id, attempt.id, id, "it is free"});
   }

@@ -35,10 +35,9 @@ void cancel_waiting(Turn& turn, const Job& job) {
 }
 
 JobEnded not_restarted(const Job& job, const AttemptCause& cause) {
-  std::vector<std::string> names;
-  for (const NodeId& node : cause.unproven) names.push_back(node.value);
-  return {job.id, JobEndState::failed, static_cast<int>(ExitCode::launch),
-          cause.sentence + "; not restarted, because it may still run on " + list_text(names)};
+  return {
+      job.id, JobEndState::failed, static_cast<int>(ExitCode::launch),
+      cause.sentence + "; not restarted, because it may still run on " + list_text(cause.unproven)};
 }
 
 // What the restart policy says, and what it does not know of: nothing starts while the attempt

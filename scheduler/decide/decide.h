@@ -6,7 +6,6 @@
 #include <set>
 #include <vector>
 
-#include "scheduler/model/record.h"
 #include "scheduler/state/state.h"
 
 namespace muster {
@@ -47,7 +46,6 @@ struct NodeWork {
 };
 
 std::vector<NodeWork> pending_work(const State& state);
-std::optional<NodeWork> pending_work(const State& state, const NodeId& node);
 
 // Nodes that the shell keeps connected to, or tries to: those of attempts that are going on, those
 // whose processes still have to die, and those that were to be taken away or rebooted and may be

@@ -98,51 +98,26 @@ bool is_linked(const Node& node) {
 }
 
 NodeWork clean_up_of(const Node& node) {
-  const Orphans& unclean = *node.unclean;
-  return {unclean.job, unclean.attempt, node.id, 0, StopWork{unclean.why}};
-}
-
-// Spares count on from the gang.
-std::size_t held_nodes(const Attempt& attempt) {
-  return attempt.nodes.size() + attempt.spares.size();
-}
-
-const AttemptNode& held_node(const Attempt& attempt, std::size_t index) {
-  const std::size_t gang = attempt.nodes.size();
-  return index < gang ? attempt.nodes[index] : attempt.spares[index - gang];
-}
-
-std::optional<NodeWork> owed_at(const State& state, const Job& job, const Attempt& attempt,
-                                std::size_t index) {
-  const bool is_spare = index >= attempt.nodes.size();
-  const AttemptNode& node = held_node(attempt, index);
-  auto work = is_spare ? work_of_spare(attempt, node) : work_of(state, job, attempt, index);
-  if (!work) return std::nullopt;
-  return NodeWork{job.id, attempt.id, node.id, static_cast<int>(index), std::move(*work)};
-}
-
-std::optional<NodeWork> owed_by(const State& state, const Node& node) {
-  if (node.unclean) return clean_up_of(node);
-  const Job* job = node.owner ? find_job(state, *node.owner) : nullptr;
-  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
-  if (!attempt) return std::nullopt;
-  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
-    const AttemptNode& held = held_node(*attempt, i);
-    if (held.id == node.id && !is_released(held)) return owed_at(state, *job, *attempt, i);
-  }
-  return std::nullopt;
+  return {node.unclean->job, node.unclean->attempt, node.id, 0, StopWork{*node.unclean}};
 }
 
 void add_work_of(const State& state, const Job& job, std::vector<NodeWork>& all) {
   const Attempt* attempt = active_attempt(job);
   if (!attempt) return;
-  for (std::size_t i = 0; i < held_nodes(*attempt); ++i) {
-    if (is_released(held_node(*attempt, i))) continue;
-    auto work = owed_at(state, job, *attempt, i);
-    if (!work) continue;
-    const Node* node = find_node(state, work->node);
+  const auto add = [&](const AttemptNode& held, std::size_t index, std::optional<Work> work) {
+    const Node* node = find_node(state, held.id);
     const bool is_its = node && node->owner == job.id && !node->unclean;
-    if (is_its && is_linked(*node)) all.push_back(std::move(*work));
+    if (!work || !is_its || !is_linked(*node)) return;
+    all.push_back({job.id, attempt->id, held.id, static_cast<int>(index), std::move(*work)});
+  };
+  const std::size_t gang = attempt->nodes.size();
+  for (std::size_t i = 0; i < gang; ++i) {
+    const AttemptNode& node = attempt->nodes[i];
+    if (!is_released(node)) add(node, i, work_of(state, job, *attempt, i));
+  }
+  for (std::size_t i = 0; i < attempt->spares.size(); ++i) {
+    const AttemptNode& spare = attempt->spares[i];
+    add(spare, gang + i, work_of_spare(*attempt, spare));
   }
 }
 
@@ -171,12 +146,6 @@ std::vector<NodeWork> pending_work(const State& state) {
   }
   for (const auto& [id, job] : state.jobs) add_work_of(state, job, all);
   return all;
-}
-
-std::optional<NodeWork> pending_work(const State& state, const NodeId& id) {
-  const Node* node = find_node(state, id);
-  if (!node || !is_linked(*node)) return std::nullopt;
-  return owed_by(state, *node);
 }
 
 std::set<NodeId> nodes_to_connect(const State& state) {

@@ -1,13 +1,12 @@
 #include "scheduler/explain/explain.h"
 
 #include <algorithm>
-#include <map>
+#include <concepts>
 #include <numeric>
 
 #include "scheduler/model/names.h"
 #include "scheduler/node/fault_drain.h"
 #include "scheduler/node/remediation_run.h"
-#include "scheduler/state/limits.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
@@ -20,14 +19,6 @@ std::string attempt_text(AttemptId attempt) {
   return "attempt " + std::to_string(attempt.value);
 }
 
-std::string node_list(const std::vector<NodeId>& nodes) {
-  std::string text;
-  const std::size_t named = std::min(nodes.size(), static_cast<std::size_t>(nodes_named));
-  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + nodes[i].value;
-  if (named < nodes.size()) text += " and " + std::to_string(nodes.size() - named) + " more";
-  return text;
-}
-
 std::string nodes_text(const NodeRange& range) {
   const std::string most = count_text(range.most, "node");
   return range.least == range.most ? most : std::to_string(range.least) + " to " + most;
@@ -38,6 +29,9 @@ constexpr std::size_t ranks_told = 4;
 
 // Of what ranks were seen to do while nothing moved, in the story in short.
 constexpr std::size_t stall_evidence_told = 2;
+
+template <class T, class... Others>
+constexpr bool is_one_of = (std::same_as<T, Others> || ...);
 
 class Explainer {
  public:
@@ -75,6 +69,11 @@ class Explainer {
   }
   void say_gist(std::string text) { say(std::move(text), true); }
 
+  // Nothing to tell; of faults and remedies, what is done about them is told.
+  template <class Quiet>
+  requires is_one_of<Quiet, StagingSeen, CollectionSeen, FirstOutputSeen, NodeFaultsSeen,
+                     RemedyEnded, NodeSuspected, HostsAsked, PortsAsked, NodeReady>
+  void tell(const Quiet&) {}
   void tell(const JobSubmitted& record) {
     say("submitted by " + record.user + ": wants " + nodes_text(node_range(record.spec)) + " of " +
         record.target.name + ", priority " + std::to_string(record.spec.muster.priority));
@@ -112,14 +111,11 @@ class Explainer {
       say("an incomplete checkpoint, on which a restart would fail, is called " + path + " now");
     }
   }
-  void tell(const StagingSeen&) {}
   void tell(const NodeStaged& record) { report_error(record.node, "prepare", record.error); }
   void tell(const PortsReserved& record) {
     report_error(record.node, "reserve ports", record.error);
   }
   void tell(const NodeStarted& record) { report_error(record.node, "start ranks", record.error); }
-  void tell(const CollectionSeen&) {}
-  void tell(const FirstOutputSeen&) {}
   void tell(const StallSeen& record) {
     const bool is_over = record.stall == StallKind::over;
     if (is_over) stall_line_.reset();
@@ -136,7 +132,6 @@ class Explainer {
         record.source);
   }
   void tell(const BreakerReset&) { say("breaker reset"); }
-  void tell(const NodeFaultsSeen&) {}  // what is done about them is told
   void tell(const NodeFaulted& record) {
     say_gist(fault_text(record));
     for (const std::string& evidence : record.fault.evidence) say("  evidence: " + evidence);
@@ -145,7 +140,6 @@ class Explainer {
     say(record.node.value + " passed the check it was drained for (" + record.reason + ")");
   }
   void tell(const RemedyBegun& record) { say(begun_text(record)); }
-  void tell(const RemedyEnded&) {}
   void tell(const RemedyOver& record) {
     say(over_text(record));
     for (const std::string& line : record.lines) say("  | " + line);
@@ -170,10 +164,11 @@ class Explainer {
   void tell(const JobPending& record) { say(record.reason); }
   void tell(const AttemptPlaced& record) {
     step_.reset();
-    const std::string spares = record.spares.empty() ? "" : ", spares " + node_list(record.spares);
+    const std::string spares =
+        record.spares.empty() ? "" : ", spares " + list_text(record.spares, ", ");
     if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
-    say(attempt_text(record.attempt) + " allocated " + node_list(record.nodes) + spares + ": " +
-            record.why,
+    say(attempt_text(record.attempt) + " allocated " + list_text(record.nodes, ", ") + spares +
+            ": " + record.why,
         record.attempt.value > 0);
   }
   void tell(const NodeReplaced& record) {
@@ -188,7 +183,6 @@ class Explainer {
   void tell(const SpareAdded& record) {
     say(attempt_text(record.attempt) + ": " + record.node.value + " reserved as spare");
   }
-  void tell(const NodeSuspected&) {}
   void tell(const NodeSetAside& record) {
     say(record.node.value + " is cordoned: " + record.reason);
   }
@@ -211,14 +205,12 @@ class Explainer {
                                        std::to_string(given_up_.tries) + " tries in " +
                                        duration_text(at_ - given_up_.since);
   }
-  void tell(const HostsAsked&) {}
   void tell(const AnswersAwaited& record) { say(record.sentence); }
   void tell(const StagingBegun& record) {
     given_up_ = {};
     lines_of_try_.clear();
     say(attempt_text(record.attempt) + ": all nodes healthy");
   }
-  void tell(const PortsAsked&) {}
   void tell(const LaunchBegun& record) {
     if (!record.processes.empty()) {  // the job file does not say how many
       const auto ranks = std::accumulate(record.processes.begin(), record.processes.end(), 0);
@@ -240,7 +232,6 @@ class Explainer {
         count_text(static_cast<std::size_t>(record.processes), "rank") + " to join " +
         attempt_text(record.attempt));
   }
-  void tell(const NodeReady&) {}
   void tell(const MembersChanged& record) {
     if (record.members_epoch == 1) return;
     say(attempt_text(record.attempt) + " continues with " +

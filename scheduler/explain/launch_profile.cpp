@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "scheduler/model/record.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {

@@ -11,35 +11,24 @@ namespace muster {
 
 namespace {
 
-std::string outcome_of(const JobEnded& ended, Time) {
-  return "ended with " + std::to_string(ended.exit_code);
-}
-
-std::string outcome_of(const RetryScheduled& retry, Time at) {
-  std::string text =
-      retry.reschedule ? "restarted with replacement" : "restarted on the same nodes";
-  for (const NodeId& node : retry.avoid) {
-    text += (retry.exclude ? ", never again on " : ", not on ") + node.value;
+std::string outcome_of(const Decision& decision, Time at) {
+  if (const auto* ended = std::get_if<JobEnded>(&decision)) {
+    return "ended with " + std::to_string(ended->exit_code);
   }
-  return text + " after " + duration_text(retry.at - at);
+  const auto* retry = std::get_if<RetryScheduled>(&decision);
+  if (!retry) return "";
+  std::string text =
+      retry->reschedule ? "restarted with replacement" : "restarted on the same nodes";
+  for (const NodeId& node : retry->avoid) {
+    text += (retry->exclude ? ", never again on " : ", not on ") + node.value;
+  }
+  return text + " after " + duration_text(retry->at - at);
 }
 
 std::string reason_of(const Decision& decision) {
   if (const auto* ended = std::get_if<JobEnded>(&decision)) return ended->reason;
   if (const auto* retry = std::get_if<RetryScheduled>(&decision)) return retry->rule;
   return "";
-}
-
-std::string outcome_of(const Decision& decision, Time at) {
-  if (const auto* ended = std::get_if<JobEnded>(&decision)) return outcome_of(*ended, at);
-  if (const auto* retry = std::get_if<RetryScheduled>(&decision)) return outcome_of(*retry, at);
-  return "";
-}
-
-const StopBegun* stopped_by(const Attempt& attempt) {
-  if (const auto* stopping = std::get_if<Stopping>(&attempt.phase)) return &stopping->why;
-  const auto* collecting = std::get_if<Collecting>(&attempt.phase);
-  return collecting && collecting->why ? &*collecting->why : nullptr;
 }
 
 class PolicyReplayer {
@@ -50,8 +39,13 @@ class PolicyReplayer {
     at_ = record.at;
     visit_record(record, [&](auto& one) { change(one); });
     apply(state_, record);
-    if (const auto* decision = std::get_if<Decision>(&record.what)) {
-      std::visit([&](const auto& one) { note(one); }, *decision);
+    const auto* decision = std::get_if<Decision>(&record.what);
+    if (!decision) return;
+    if (const auto* ended = std::get_if<AttemptEnded>(decision)) return note(*ended);
+    const auto* retry = std::get_if<RetryScheduled>(decision);
+    if (retry && !is_latest(retry->attempt)) return;
+    if (retry || std::holds_alternative<JobEnded>(*decision)) {
+      compare(outcome_of(*decision, ended_at_));
     }
   }
 
@@ -71,7 +65,7 @@ class PolicyReplayer {
   void change(AttemptEnded& record) {
     const Job* job = find_job(state_, record.job);
     const Attempt* attempt = job ? active_attempt(*job) : nullptr;
-    const StopBegun* why = attempt ? stopped_by(*attempt) : nullptr;
+    const StopBegun* why = attempt ? why_ending(*attempt) : nullptr;
     if (!why) return;
     AttemptCause cause = cause_of(*job, *attempt, *why);
     cause.left_behind = record.cause.left_behind;
@@ -79,8 +73,6 @@ class PolicyReplayer {
     record.cause = std::move(cause);
   }
 
-  template <class T>
-  void note(const T&) {}
   void note(const AttemptEnded& record) {
     const Job* job = find_job(state_, record.job);
     const bool by_rank = record.cause.reason == StopReason::rank_failed || record.cause.first_rank;
@@ -93,14 +85,11 @@ class PolicyReplayer {
     steps_.push_back(std::move(step));
     ended_at_ = at_;
   }
-  void note(const RetryScheduled& record) {
-    compare(record.attempt, outcome_of(record, ended_at_));
+  bool is_latest(AttemptId attempt) const {
+    return !steps_.empty() && steps_.back().attempt == attempt;
   }
-  void note(const JobEnded& record) { compare(std::nullopt, outcome_of(record, ended_at_)); }
-
-  void compare(std::optional<AttemptId> attempt, const std::string& recorded) {
+  void compare(const std::string& recorded) {
     if (steps_.empty() || !steps_.back().recorded.empty()) return;
-    if (attempt && !(*attempt == steps_.back().attempt)) return;
     steps_.back().recorded = recorded;
     steps_.back().differs = recorded != steps_.back().proposed;
   }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "scheduler/state/membership.h"
-#include "scheduler/state/state.h"
 
 namespace muster {
 

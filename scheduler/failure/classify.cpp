@@ -41,16 +41,6 @@ const RankExited* first_by_itself(const std::vector<Failure>& failures, const At
   return nullptr;
 }
 
-std::string failures_text(const std::vector<const Rank*>& ranks) {
-  std::vector<std::string> ends;
-  for (const Rank* rank : ranks) {
-    const auto& exit = std::get<RankDone>(rank->state).exit;
-    ends.push_back("rank " + std::to_string(rank->id.value) + " on " + exit.node.value + " " +
-                   exit_text(exit.status));
-  }
-  return list_text(ends);
-}
-
 // Whose words count: the rank that is named, or of those that may have been first the earliest that
 // does not merely echo another's failure.
 const RankExited* telling_rank(const Attempt& attempt, const Attribution& attribution) {
@@ -129,25 +119,13 @@ void blame_stall(AttemptCause& cause, const StallSeen& stall) {
 }
 
 FailureClass class_of(StopReason reason) {
-  switch (reason) {
-    case StopReason::node_lost:
-    case StopReason::start_failed:
-      return FailureClass::infra;
-    case StopReason::hung:
-      return FailureClass::hang;
-    case StopReason::faulty:
-      return FailureClass::hw;
-    case StopReason::drained:
-    case StopReason::preempted:
-    case StopReason::rescaled:
-      return FailureClass::preempted;
-    case StopReason::canceled:
-    case StopReason::time_limit:
-    case StopReason::rank_failed:
-    case StopReason::finished:
-      return FailureClass::user;
-  }
-  return FailureClass::user;
+  if (reason == StopReason::hung) return FailureClass::hang;
+  if (reason == StopReason::faulty) return FailureClass::hw;
+  const bool is_lost = reason == StopReason::node_lost || reason == StopReason::start_failed;
+  if (is_lost) return FailureClass::infra;
+  const bool is_moved = reason == StopReason::drained || reason == StopReason::preempted ||
+                        reason == StopReason::rescaled;
+  return is_moved ? FailureClass::preempted : FailureClass::user;
 }
 
 AttemptCause reported_cause(const Attempt& attempt, const StopBegun& why) {
@@ -180,20 +158,16 @@ bool may_follow_a_fault(StopReason reason) {
 
 }  // namespace
 
-std::string failures_so_far(const Attempt& attempt) {
-  std::vector<const Rank*> failed;
-  for (const Rank& rank : attempt.ranks) {
-    if (ended_by_itself(rank) && takes_part(attempt, rank)) failed.push_back(&rank);
+std::string failures_so_far(const Attempt& attempt, std::optional<std::size_t> node_index) {
+  std::vector<std::string> ends;
+  const auto ranks = node_index ? ranks_on(attempt, *node_index) : std::span(attempt.ranks);
+  for (const Rank& rank : ranks) {
+    if (!ended_by_itself(rank) || !(node_index || takes_part(attempt, rank))) continue;
+    const auto& exit = std::get<RankDone>(rank.state).exit;
+    ends.push_back("rank " + std::to_string(rank.id.value) + " on " + exit.node.value + " " +
+                   exit_text(exit.status));
   }
-  return failures_text(failed);
-}
-
-std::string failures_so_far(const Attempt& attempt, std::size_t node_index) {
-  std::vector<const Rank*> failed;
-  for (const Rank& rank : ranks_on(attempt, node_index)) {
-    if (ended_by_itself(rank)) failed.push_back(&rank);
-  }
-  return failures_text(failed);
+  return list_text(ends);
 }
 
 AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why) {
@@ -210,7 +184,7 @@ AttemptCause cause_on_node(const Job& job, const Attempt& attempt, const StopBeg
   const AttemptNode* node = why.blamed ? find_node(attempt, *why.blamed) : nullptr;
   if (!is_failure(why.reason) || !node) return cause;
   const auto index = static_cast<std::size_t>(node - attempt.nodes.data());
-  blame(cause, attempt, failures_on(attempt, index, runs_mpirun(job.spec)));
+  blame(cause, attempt, failures_of(attempt, runs_mpirun(job.spec), index));
   return cause;
 }
 

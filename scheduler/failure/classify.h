@@ -9,10 +9,9 @@
 namespace muster {
 
 // What has failed so far of what takes part, in the order of rank, with nobody called the first:
-// more reports may be on their way. Empty: no rank failed.
-std::string failures_so_far(const Attempt& attempt);
-// The same of one node, whether it takes part or not.
-std::string failures_so_far(const Attempt& attempt, std::size_t node_index);
+// more reports may be on their way. Empty: no rank failed. With a node: of that one alone, whether
+// it takes part or not.
+std::string failures_so_far(const Attempt& attempt, std::optional<std::size_t> node_index = {});
 
 // The attempt as a whole, once it is quiet. The rule that fits the exit may change the class.
 AttemptCause cause_of(const Job& job, const Attempt& attempt, const StopBegun& why);

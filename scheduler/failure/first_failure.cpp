@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <limits>
 
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -201,10 +201,8 @@ void add_early_ends(const Attempt& attempt, std::vector<Failure>& failures) {
 // ---- words ------------------------------------------------------------------------------------
 
 std::string milliseconds_text(std::int64_t us) {
-  std::array<char, 40> text{};
   const double ms = static_cast<double>(us) / 1000;
-  std::snprintf(text.data(), text.size(), ms < 10 ? "%.1f ms" : "%.0f ms", ms);
-  return text.data();
+  return printed(ms < 10 ? "%.1f ms" : "%.0f ms", ms);
 }
 
 std::string named_sentence(const Attribution& attribution) {
@@ -249,27 +247,19 @@ Attribution attribute(const std::vector<Failure>& failures) {
   return attribution;
 }
 
-std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi) {
+std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi,
+                                 std::optional<std::size_t> node_index) {
   std::vector<Failure> failures;
   for (std::size_t i = 0; i < attempt.nodes.size(); ++i) {
-    if (takes_part(attempt, attempt.nodes[i]) && is_lost(attempt, i)) {
-      failures.push_back(loss_of(attempt.nodes[i]));
-    }
+    const bool counts = node_index ? i == *node_index : takes_part(attempt, attempt.nodes[i]);
+    if (counts && is_lost(attempt, i)) failures.push_back(loss_of(attempt.nodes[i]));
   }
-  for (const Rank& rank : attempt.ranks) {
-    if (!takes_part(attempt, rank)) continue;
+  const auto ranks = node_index ? ranks_on(attempt, *node_index) : std::span(attempt.ranks);
+  for (const Rank& rank : ranks) {
+    if (!node_index && !takes_part(attempt, rank)) continue;
     if (auto failure = failure_of(attempt, rank, is_mpi)) failures.push_back(std::move(*failure));
   }
-  add_early_ends(attempt, failures);
-  return failures;
-}
-
-std::vector<Failure> failures_on(const Attempt& attempt, std::size_t node_index, bool is_mpi) {
-  std::vector<Failure> failures;
-  if (is_lost(attempt, node_index)) failures.push_back(loss_of(attempt.nodes[node_index]));
-  for (const Rank& rank : ranks_on(attempt, node_index)) {
-    if (auto failure = failure_of(attempt, rank, is_mpi)) failures.push_back(std::move(*failure));
-  }
+  if (!node_index) add_early_ends(attempt, failures);
   return failures;
 }
 

@@ -38,10 +38,10 @@ Attribution attribute(const std::vector<Failure>& failures);
 
 // What failed in an attempt, of what takes part. Of the ranks that muster told to stop before they
 // ended, those that had said why they would. Where all others only lost a peer, a rank that ended
-// with 0 is among them: it may have left too early.
-std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi);
-// The same of one node, whether it takes part or not.
-std::vector<Failure> failures_on(const Attempt& attempt, std::size_t node_index, bool is_mpi);
+// with 0 is among them: it may have left too early. With a node: what failed on that one alone,
+// whether it takes part or not.
+std::vector<Failure> failures_of(const Attempt& attempt, bool is_mpi,
+                                 std::optional<std::size_t> node_index = {});
 
 // "rank 37 on h12", "h12"
 std::string subject_text(const Failure& failure);

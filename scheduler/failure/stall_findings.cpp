@@ -296,19 +296,10 @@ std::string StallWatch::what_it_does(RankId id) const {
   const std::string process = rank.process.empty() ? "" : ", process " + rank.process;
   const bool is_late = rank.step && step_ && *rank.step < *step_;
   const std::string late = is_late ? ", at step " + std::to_string(*rank.step) : "";
-  switch (rank.doing) {
-    case Doing::stopped:
-      return " is stopped by a signal (state T" + process + ")" + late;
-    case Doing::stuck:
-      return " is in uninterruptible sleep (state D" + process + ")" + late;
-    case Doing::quiet:
-      return " does nothing" + late;
-    case Doing::working:
-      return " computes" + late;
-    case Doing::moving:
-      return " moves data" + late;
-  }
-  return "";
+  const std::string words[] = {" moves data", " computes", " does nothing",
+                               " is in uninterruptible sleep (state D" + process + ")",
+                               " is stopped by a signal (state T" + process + ")"};
+  return words[static_cast<std::size_t>(rank.doing)] + late;
 }
 
 }  // namespace muster

@@ -1,7 +1,6 @@
 #include "scheduler/failure/stall_watch.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace muster {
 

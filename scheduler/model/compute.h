@@ -2,7 +2,6 @@
 // cluster file (or built in: `local`, `local-cluster`), journaled with the job that uses them.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -37,8 +37,4 @@ int exit_code_of_rank_code(int code) {
   return reserved ? static_cast<int>(ExitCode::failure) : code;
 }
 
-int exit_code_of_signal(int signal) {
-  return 128 + signal;
-}
-
 }  // namespace muster

@@ -24,7 +24,8 @@ const char* exit_code_meaning(ExitCode code);
 
 // What the command line returns for a rank that exited with `code`: 90-99 except 93 become 1.
 int exit_code_of_rank_code(int code);
-// 128 + signal number.
-int exit_code_of_signal(int signal);
+inline int exit_code_of_signal(int signal) {
+  return 128 + signal;
+}
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 // given".
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

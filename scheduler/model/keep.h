@@ -2,9 +2,7 @@
 // since the first live job: a record about a job is kept with it, any other kind says `keep`.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 
 namespace muster {
 
@@ -14,9 +12,5 @@ enum class Keep : std::uint8_t {
   month,         // so is that one, and those of the last fault_memory
   while_faulty,  // all since the node last had no fault; those with a keep_key `recurs` as `month`
 };
-
-// As the store spells them.
-inline constexpr std::array<std::string_view, 4> keep_words{"with_job", "newest", "month",
-                                                            "while_faulty"};
 
 }  // namespace muster

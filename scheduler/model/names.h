@@ -46,31 +46,17 @@ MUSTER_WORDS(Unfitness, "drained", "unreachable", "unhealthy", "lasting");
 MUSTER_WORDS(HangWatch, "heartbeat", "output");
 MUSTER_WORDS(StallKind, "slow", "suspect", "hung", "over");
 MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
+MUSTER_WORDS(Keep, "with_job", "newest", "month", "while_faulty");
+MUSTER_WORDS(FaultClass, "node", "user", "setup", "infra");
+MUSTER_WORDS(Remedy, "warn", "drain", "reset", "reboot", "rma");
+MUSTER_WORDS(RemedyStep, "reset", "reboot", "reboot_from_here");
+MUSTER_WORDS(StopReason, "canceled", "time_limit", "rank_failed", "node_lost", "start_failed",
+             "drained", "finished", "hung", "preempted", "faulty",
+             "rescaled");
 MUSTER_WORDS(FenceProof, "lease_expired", "boot_id_changed", "agent_restarted", "never_started",
              "none");
 
 #undef MUSTER_WORDS
-
-template <>
-struct EnumWords<Remedy> {
-  static constexpr auto words = remedy_words;
-};
-template <>
-struct EnumWords<RemedyStep> {
-  static constexpr auto words = remedy_step_words;
-};
-template <>
-struct EnumWords<FaultClass> {
-  static constexpr auto words = fault_class_words;
-};
-
-// StopReason is listed by whoever adds a reason: keep in step with record.h.
-template <>
-struct EnumWords<StopReason> {
-  static constexpr auto words = std::to_array<std::string_view>(
-      {"canceled", "time_limit", "rank_failed", "node_lost", "start_failed", "drained", "finished",
-       "hung", "preempted", "faulty", "rescaled"});
-};
 
 template <class Enum>
 constexpr std::string_view word(Enum value) {

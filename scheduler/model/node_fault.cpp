@@ -1,26 +1,18 @@
 #include "scheduler/model/node_fault.h"
 
-#include <algorithm>
-
 #include "scheduler/model/names.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 constexpr std::string_view prefix = "muster:";
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool is_hex_digit(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
 
 std::string word_of_reason(std::string_view text, std::string_view allowed) {
   std::string word(text);
   for (char& c : word) {
-    if (!is_alphanumeric(c) && allowed.find(c) == std::string_view::npos) c = '_';
+    if (!is_made_of_letters({&c, 1}, allowed)) c = '_';
   }
   return word;
 }
@@ -30,15 +22,6 @@ std::string check_word(std::string_view check) {
 }
 std::string device_word(std::string_view device) {
   return word_of_reason(device, "._-:/");
-}
-
-// The text up to `end`, which is taken off with it.
-std::optional<std::string_view> take_until(std::string_view& text, char end) {
-  const std::size_t at = text.find(end);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(at + 1);
-  return taken;
 }
 
 bool is_mark_of_slurm(std::string_view text) {
@@ -61,17 +44,17 @@ std::string text_of(const DrainReason& reason) {
 std::optional<DrainReason> parse_drain_reason(std::string_view text) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
-  const auto class_word = take_until(text, ':');
-  const auto check = take_until(text, ':');
-  const auto device = take_until(text, ' ');
-  if (!class_word || !check || !device || text.size() < fault_id_digits) return std::nullopt;
-  const auto fault_class = from_word<FaultClass>(*class_word);
+  const std::string_view class_word = take_until(text, ':');
+  const std::string_view check = take_until(text, ':');
+  const std::string_view device = take_until(text, ' ');
+  if (text.size() < fault_id_digits) return std::nullopt;  // also when an end was missing
+  const auto fault_class = from_word<FaultClass>(class_word);
   const std::string_view id = text.substr(0, fault_id_digits);
   const std::string_view rest = text.substr(fault_id_digits);
-  if (!fault_class || check->empty() || !std::ranges::all_of(id, is_hex_digit)) return std::nullopt;
-  if (check_word(*check) != *check || device_word(*device) != *device) return std::nullopt;
+  if (!fault_class || check.empty() || !is_made_of(id, "0123456789abcdef")) return std::nullopt;
+  if (check_word(check) != check || device_word(device) != device) return std::nullopt;
   if (!rest.empty() && !is_mark_of_slurm(rest)) return std::nullopt;
-  return DrainReason{*fault_class, std::string(*check), std::string(*device), std::string(id)};
+  return DrainReason{*fault_class, std::string(check), std::string(device), std::string(id)};
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,11 +23,6 @@ enum class Remedy : std::uint8_t { warn, drain, reset, reboot, rma };
 // Whose fault it is. Only a node's climbs from one remedy to the next.
 enum class FaultClass : std::uint8_t { node, user, setup, infra };
 
-inline constexpr std::array<std::string_view, 5> remedy_words{"warn", "drain", "reset", "reboot",
-                                                              "rma"};
-inline constexpr std::array<std::string_view, 4> fault_class_words{"node", "user", "setup",
-                                                                   "infra"};
-
 struct NodeFault {
   std::string id;      // the same for the same check, device, serial and cause
   std::string check;   // "gpu.xid"
@@ -46,24 +40,8 @@ struct NodeFault {
   std::string what;                   // "XID 79 on gpu3: the GPU has fallen off the bus"
   std::vector<std::string> evidence;  // raw lines
 
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit visit) {
-    visit("id", self.id);
-    visit("check", self.check);
-    visit("device", self.device);
-    visit("serial", self.serial);
-    visit("class", self.fault_class);
-    visit("code", self.code);
-    visit("remedy", self.remedy);
-    visit("on_recurrence", self.on_recurrence);
-    visit("stops_job", self.stops_job);
-    visit("in_doubt", self.in_doubt);
-    visit("shared_cause", self.shared_cause);
-    visit("enforced", self.enforced);
-    visit("since", self.since);
-    visit("what", self.what);
-    visit("evidence", self.evidence);
-  }
+  MUSTER_FIELDS(id, check, device, serial, (class, fault_class), code, remedy, on_recurrence,
+                stops_job, in_doubt, shared_cause, enforced, since, what, evidence)
 };
 
 // Whether two lists of faults call for the same: a value that grew meanwhile is no news.

@@ -195,7 +195,8 @@ struct AttemptCause {
 };
 
 // What a rank does, seen from outside: its agent reads it from /proc, never from the rank. Plain
-// values; they travel between agent and controller and are not journaled.
+// values; they travel between agent and controller and are not journaled. StallWatch::what_it_does
+// has words for them, in this order.
 
 enum class Doing {
   moving,   // bytes go through its files and pipes

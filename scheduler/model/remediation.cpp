@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 namespace {
@@ -19,15 +21,7 @@ std::optional<std::string_view> placeholder_at(std::string_view word, std::size_
 }
 
 bool is_plain(std::string_view value) {
-  if (value.empty() || value.front() == '-') return false;
-  return std::ranges::all_of(value, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_.:-").find(c) != std::string_view::npos;
-  });
-}
-
-bool is_made_of(std::string_view text, std::string_view characters) {
-  return !text.empty() && text.find_first_not_of(characters) == text.npos;
+  return !value.starts_with('-') && is_made_of_letters(value, "_.:-");
 }
 
 // "0000:3b:00.0": of a GPU that fell off before the driver numbered it.
@@ -58,19 +52,20 @@ std::string value_of(std::string_view name, const NodeId& node, const NodeFault&
   return name == "finding" ? fault.check : "";
 }
 
-std::optional<std::string> filled(std::string_view word, const NodeId& node,
-                                  const NodeFault& fault) {
+std::vector<std::string_view> placeholders_in(std::string_view word) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    if (const auto name = placeholder_at(word, i)) names.push_back(*name);
+  }
+  return names;
+}
+
+std::string filled(std::string_view word, const NodeId& node, const NodeFault& fault) {
   std::string text;
   for (std::size_t i = 0; i < word.size(); ++i) {
     const auto name = placeholder_at(word, i);
-    if (!name) {
-      text += word[i];
-      continue;
-    }
-    const std::string value = value_of(*name, node, fault);
-    if (!is_plain(value)) return std::nullopt;
-    text += value;
-    i += name->size() + 1;
+    text += name ? value_of(*name, node, fault) : std::string(1, word[i]);
+    if (name) i += name->size() + 1;
   }
   return text;
 }
@@ -78,11 +73,8 @@ std::optional<std::string> filled(std::string_view word, const NodeId& node,
 }  // namespace
 
 std::optional<std::string> unknown_placeholder(std::string_view word) {
-  for (std::size_t i = 0; i < word.size(); ++i) {
-    const auto name = placeholder_at(word, i);
-    if (!name) continue;
-    const auto& known = remedy_placeholders;
-    if (std::ranges::find(known, *name) == known.end()) return std::string(*name);
+  for (const std::string_view name : placeholders_in(word)) {
+    if (std::ranges::count(remedy_placeholders, name) == 0) return std::string(name);
   }
   return std::nullopt;
 }
@@ -90,11 +82,8 @@ std::optional<std::string> unknown_placeholder(std::string_view word) {
 std::optional<std::string> unfit_placeholder(const std::vector<std::string>& words,
                                              const NodeId& node, const NodeFault& fault) {
   for (const std::string& word : words) {
-    for (std::size_t i = 0; i < word.size(); ++i) {
-      const auto name = placeholder_at(word, i);
-      if (!name) continue;
-      if (!is_plain(value_of(*name, node, fault))) return std::string(*name);
-      i += name->size() + 1;
+    for (const std::string_view name : placeholders_in(word)) {
+      if (!is_plain(value_of(name, node, fault))) return std::string(name);
     }
   }
   return std::nullopt;
@@ -102,12 +91,9 @@ std::optional<std::string> unfit_placeholder(const std::vector<std::string>& wor
 
 std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::string>& words,
                                                     const NodeId& node, const NodeFault& fault) {
+  if (unfit_placeholder(words, node, fault)) return std::nullopt;
   std::vector<std::string> argv;
-  for (const std::string& word : words) {
-    auto text = filled(word, node, fault);
-    if (!text) return std::nullopt;
-    argv.push_back(std::move(*text));
-  }
+  for (const std::string& word : words) argv.push_back(filled(word, node, fault));
   return argv;
 }
 

@@ -44,9 +44,6 @@ std::optional<std::vector<std::string>> remedy_argv(const std::vector<std::strin
 // In this order, as far as a fault calls for them.
 enum class RemedyStep : std::uint8_t { reset, reboot, reboot_from_here };
 
-inline constexpr std::array<std::string_view, 3> remedy_step_words{"reset", "reboot",
-                                                                   "reboot_from_here"};
-
 struct RemedyTry {
   Time at;
   std::string fault;  // NodeFault::id

@@ -71,18 +71,9 @@ void mind(Turn& turn, const Node& node) {
 }
 
 const char* remedy_text(Remedy remedy) {
-  switch (remedy) {
-    case Remedy::reset:
-      return ", needs a reset";
-    case Remedy::reboot:
-      return ", needs a reboot";
-    case Remedy::rma:
-      return ", needs a repair";
-    case Remedy::warn:
-    case Remedy::drain:
-      return "";
-  }
-  return "";
+  if (remedy == Remedy::reset) return ", needs a reset";
+  if (remedy == Remedy::reboot) return ", needs a reboot";
+  return remedy == Remedy::rma ? ", needs a repair" : "";
 }
 
 // A node that has left explains nothing of what comes later; one that came again is another.

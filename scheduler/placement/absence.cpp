@@ -83,7 +83,7 @@ bool awaits_hosts(Turn& turn, const Job& job, const std::vector<Candidate>& cand
   if (are_there || !has_choice(job)) return false;
   if (job.asked) return !turn.moment.reached(job.asked->at + first_word);
   HostsAsked asked{job.id, picks};
-  for (const NodeId& id : choose_spares(candidates, asked_besides_least, picks, {})) {
+  for (const NodeId& id : choose_spares(candidates, asked_besides_least, picks, nullptr)) {
     asked.nodes.push_back(id);
   }
   turn.decide(std::move(asked));

@@ -7,7 +7,6 @@
 #include "scheduler/model/exit_code.h"
 #include "scheduler/node/status.h"
 #include "scheduler/placement/absence.h"
-#include "scheduler/placement/candidates.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
@@ -54,7 +53,8 @@ std::vector<NodeId> replacements(Turn& turn, const Job& job, const Attempt& atte
     }
   }
   if (chosen.size() == count) return chosen;
-  const auto free = choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), {});
+  const auto free =
+      choose_nodes(new_candidates(turn, job, attempt), count - chosen.size(), nullptr);
   chosen.insert(chosen.end(), free.begin(), free.end());
   return chosen;
 }
@@ -159,7 +159,7 @@ bool replace_absent(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   std::vector<Candidate> there = new_candidates(turn, job, attempt);
   std::erase_if(there, [&](const Candidate& one) { return !linked_agent(turn.state, one.id); });
-  const auto free = choose_nodes(there, absent.size(), {});
+  const auto free = choose_nodes(there, absent.size(), nullptr);
   others.insert(others.end(), free.begin(), free.end());
   const std::size_t count = std::min(absent.size(), others.size());
   for (std::size_t i = 0; i < count; ++i) replace(turn, job, attempt, absent[i], others[i]);
@@ -203,16 +203,8 @@ std::optional<Unfit> unfit(Turn& turn, const Job& job, const AttemptNode& node) 
 }
 
 StopReason reason_of(Unfitness unfitness) {
-  switch (unfitness) {
-    case Unfitness::drained:
-      return StopReason::drained;
-    case Unfitness::unreachable:
-      return StopReason::node_lost;
-    case Unfitness::unhealthy:
-    case Unfitness::lasting:
-      return StopReason::start_failed;
-  }
-  return StopReason::start_failed;
+  if (unfitness == Unfitness::drained) return StopReason::drained;
+  return unfitness == Unfitness::unreachable ? StopReason::node_lost : StopReason::start_failed;
 }
 
 bool has_passed_gate(const State& state, const AttemptNode& node) {
@@ -279,7 +271,7 @@ void handle_spares(Turn& turn, const Job& job, const Attempt& attempt) {
   const bool looks = kept < attempt.spares.size() || phase_of<Gathering>(attempt);
   if (!looks || kept >= spares_wanted(job) || somebody_waits(turn.state, job)) return;
   const auto free = new_candidates(turn, job, attempt);
-  for (const NodeId& id : choose_spares(free, spares_wanted(job) - kept, {}, {})) {
+  for (const NodeId& id : choose_spares(free, spares_wanted(job) - kept, {}, nullptr)) {
     turn.given.insert(id);
     turn.decide(SpareAdded{job.id, attempt.id, id});
   }

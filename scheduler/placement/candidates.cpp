@@ -98,13 +98,14 @@ struct Pick {
   auto key() const { return std::tuple{penalty, novelty, position}; }
 };
 
-int novelty_of(const Previous& previous, const NodeId& id) {
-  if (has_node(previous.nodes, id)) return 0;
-  return has_node(previous.spares, id) ? 1 : 2;
+int novelty_of(const PastAttempt* previous, const NodeId& id) {
+  if (previous && has_node(previous->nodes, id)) return 0;
+  return previous && has_node(previous->spares, id) ? 1 : 2;
 }
 
 // The best first.
-std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const Previous& previous) {
+std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates,
+                               const PastAttempt* previous) {
   std::vector<Pick> picks;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const auto* usable = std::get_if<Usable>(&candidates[i].standing);
@@ -117,7 +118,7 @@ std::vector<Pick> ranked_picks(const std::vector<Candidate>& candidates, const P
 
 // In the order in which they fill gaps: a former spare has the job's files already.
 std::vector<Pick> best_picks(const std::vector<Candidate>& candidates, std::size_t count,
-                             const Previous& previous) {
+                             const PastAttempt* previous) {
   std::vector<Pick> picks = ranked_picks(candidates, previous);
   picks.resize(std::min(picks.size(), count));
   std::ranges::sort(picks, [](const Pick& a, const Pick& b) {
@@ -138,9 +139,8 @@ const LinkFailure* permanent_failure(const State& state, const Job& job, const N
   return permanent_failure(unlinked(state, node), job);
 }
 
-Previous previous_of(const Job& job) {
-  if (job.past.empty()) return {};
-  return {job.past.back().nodes, job.past.back().spares};
+const PastAttempt* previous_of(const Job& job) {
+  return job.past.empty() ? nullptr : &job.past.back();
 }
 
 std::size_t spares_wanted(const Job& job) {
@@ -155,7 +155,7 @@ std::vector<Candidate> candidates(Turn& turn, const Job& job) {
 }
 
 std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std::size_t count,
-                                  const std::vector<NodeId>& gang, const Previous& previous) {
+                                  const std::vector<NodeId>& gang, const PastAttempt* previous) {
   std::vector<NodeId> spares;
   if (count == 0) return spares;
   for (const Pick& pick : ranked_picks(candidates, previous)) {
@@ -167,15 +167,16 @@ std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std:
 }
 
 std::vector<NodeId> choose_nodes(const std::vector<Candidate>& candidates, std::size_t count,
-                                 const Previous& previous) {
+                                 const PastAttempt* previous) {
   std::vector<Pick> picks = best_picks(candidates, count, previous);
   std::vector<NodeId> chosen(picks.size());
   std::vector<bool> filled(picks.size(), false);
   std::vector<NodeId> movable;
+  const std::vector<NodeId> before = previous ? previous->nodes : std::vector<NodeId>();
   for (const Pick& pick : picks) {
-    const auto place = std::ranges::find(previous.nodes, pick.id);
-    const auto index = static_cast<std::size_t>(place - previous.nodes.begin());
-    if (place != previous.nodes.end() && index < chosen.size()) {
+    const auto place = std::ranges::find(before, pick.id);
+    const auto index = static_cast<std::size_t>(place - before.begin());
+    if (place != before.end() && index < chosen.size()) {
       chosen[index] = pick.id;
       filled[index] = true;
     } else {

@@ -32,12 +32,8 @@ struct Candidate {
 // The job file keeps it from this node.
 bool is_placed_out(const Job& job, const NodeId& id);
 
-// Where the job's latest attempt was.
-struct Previous {
-  std::vector<NodeId> nodes;  // index = node rank
-  std::vector<NodeId> spares;
-};
-Previous previous_of(const Job& job);
+// Where the job's latest attempt was; null: it had none.
+const PastAttempt* previous_of(const Job& job);
 
 // One for each node of the target, in its order.
 std::vector<Candidate> candidates(Turn& turn, const Job& job);
@@ -45,11 +41,11 @@ std::vector<Candidate> candidates(Turn& turn, const Job& job);
 // The best `count` usable nodes, or fewer. Those that were in the gang keep their index where they
 // can; what was a spare is the first to fill a gap.
 std::vector<NodeId> choose_nodes(const std::vector<Candidate>& candidates, std::size_t count,
-                                 const Previous& previous);
+                                 const PastAttempt* previous);
 
 // At most `count` of what is left beside the gang; none that is to be avoided.
 std::vector<NodeId> choose_spares(const std::vector<Candidate>& candidates, std::size_t count,
-                                  const std::vector<NodeId>& gang, const Previous& previous);
+                                  const std::vector<NodeId>& gang, const PastAttempt* previous);
 
 std::size_t spares_wanted(const Job& job);
 

@@ -104,7 +104,7 @@ std::string why_these(const State& state, const Job& job, const std::vector<Node
     const std::string first = "first free nodes of " + job.target.name;
     return absent.empty() ? first : first + " that answer; " + absent;
   }
-  const Previous before = previous_of(job);
+  const PastAttempt& before = *previous_of(job);
   if (before.nodes == nodes) return "the same nodes as before";
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < nodes.size() && i < before.nodes.size(); ++i) {
@@ -139,7 +139,7 @@ std::size_t placed_count(const Job& job, const Supply& supply) {
 
 // False: answers of hosts are awaited first.
 bool place(Turn& turn, const Job& job, const Supply& supply) {
-  const Previous previous = previous_of(job);
+  const PastAttempt* previous = previous_of(job);
   auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
   const std::size_t wanted = spares_wanted(job);
   auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
@@ -166,13 +166,9 @@ struct Victim {
 
 // Its nodes will be nobody's.
 bool gives_back(const Attempt& attempt) {
-  const auto* stopping = phase_of<Stopping>(attempt);
-  const auto* collecting = phase_of<Collecting>(attempt);
-  const StopBegun* why = stopping ? &stopping->why : nullptr;
-  if (collecting && collecting->why) why = &*collecting->why;
-  if (!why) return false;
-  return why->reason == StopReason::finished || why->reason == StopReason::canceled ||
-         (why->reason == StopReason::preempted && !why->blamed);
+  const StopBegun* why = why_ending(attempt);
+  return why && (why->reason == StopReason::finished || why->reason == StopReason::canceled ||
+                 (why->reason == StopReason::preempted && !why->blamed));
 }
 
 // A job whose last gang was not fit has had its chance: it waits for nodes that are free, or two
@@ -343,7 +339,7 @@ bool serve(Turn& turn, const Job& job) {
 void keep_for_restarts(Turn& turn) {
   for (const auto& [id, job] : turn.state.jobs) {
     if (!is_restarting(job)) continue;
-    const Previous previous = previous_of(job);
+    const PastAttempt& previous = *previous_of(job);
     for (const auto* nodes : {&previous.nodes, &previous.spares}) {
       for (const NodeId& node : *nodes) {
         if (!has_node(job.avoid, node)) turn.kept.emplace(node, id);

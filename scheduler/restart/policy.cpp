@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
-#include <string_view>
 
+#include "scheduler/model/exit_code.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
@@ -23,19 +23,10 @@ JobEnded end(const Job& job, ExitCode code, const std::string& reason) {
 
 // Of a failure that is no rank's own.
 ExitCode code_of_class(const PastAttempt& past) {
-  switch (past.cause.failure_class) {
-    case FailureClass::hang:
-      return ExitCode::hang;
-    case FailureClass::preempted:
-      return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
-    case FailureClass::user:
-    case FailureClass::infra:
-    case FailureClass::hw:
-    case FailureClass::sdc:
-    case FailureClass::divergence:
-      return ExitCode::launch;
-  }
-  return ExitCode::launch;
+  const FailureClass failure_class = past.cause.failure_class;
+  if (failure_class == FailureClass::hang) return ExitCode::hang;
+  if (failure_class != FailureClass::preempted) return ExitCode::launch;
+  return past.saved_last_step ? ExitCode::preempted_saved : ExitCode::preempted_unsaved;
 }
 
 JobEnded end_with_own_code(const Job& job, const std::string& reason) {
@@ -57,20 +48,16 @@ struct Verdict {
 Reaction default_action(const AttemptCause& cause) {
   if (cause.reason == StopReason::start_failed) return Reaction::backoff;
   if (cause.reason == StopReason::faulty) return Reaction::retry;  // the drain keeps the node away
-  switch (cause.failure_class) {
-    case FailureClass::infra:
-    case FailureClass::hang:
-    case FailureClass::preempted:
-      return Reaction::retry;
-    case FailureClass::hw:
-    case FailureClass::sdc:
-      return Reaction::exclude_node;
-    case FailureClass::user:
-      return Reaction::backoff;
-    case FailureClass::divergence:
-      return Reaction::stop;
-  }
-  return Reaction::backoff;
+  constexpr Reaction of_class[] = {
+      Reaction::backoff,       // user
+      Reaction::retry,         // infra
+      Reaction::exclude_node,  // hw
+      Reaction::retry,         // hang
+      Reaction::exclude_node,  // sdc
+      Reaction::retry,         // preempted
+      Reaction::stop,          // divergence
+  };
+  return of_class[static_cast<std::size_t>(cause.failure_class)];
 }
 
 // The job could not be started, and that is its own doing: whatever its settings say of its
@@ -159,19 +146,10 @@ std::string budget_text(const Budget& budget) {
 }
 
 ExitCode exhausted_code(FailureClass failure_class) {
-  switch (failure_class) {
-    case FailureClass::infra:
-    case FailureClass::hw:
-      return ExitCode::launch;
-    case FailureClass::hang:
-      return ExitCode::hang;
-    case FailureClass::user:
-    case FailureClass::sdc:
-    case FailureClass::preempted:
-    case FailureClass::divergence:
-      return ExitCode::gave_up;
-  }
-  return ExitCode::gave_up;
+  const bool is_of_nodes =
+      failure_class == FailureClass::infra || failure_class == FailureClass::hw;
+  if (is_of_nodes) return ExitCode::launch;
+  return failure_class == FailureClass::hang ? ExitCode::hang : ExitCode::gave_up;
 }
 
 // ---- loops that restarting does not end -------------------------------------------------------
@@ -218,21 +196,18 @@ std::string lacked_progress(const Job& job) {
 }
 
 int hangs_in_a_row(const Job& job) {
-  int hangs = 0;
-  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
-    if (past->cause.failure_class != FailureClass::hang) break;
-    ++hangs;
-  }
-  return hangs;
+  const auto other = std::find_if(job.past.rbegin(), job.past.rend(), [](const PastAttempt& past) {
+    return past.cause.failure_class != FailureClass::hang;
+  });
+  return static_cast<int>(other - job.past.rbegin());
 }
 
 int failures_without_progress(const Job& job) {
-  int failures = 0;
-  for (auto past = job.past.rbegin(); past != job.past.rend(); ++past) {
-    ++failures;
-    if (past->cause.made_progress) break;
-  }
-  return failures;
+  const auto progress =
+      std::find_if(job.past.rbegin(), job.past.rend(),
+                   [](const PastAttempt& past) { return past.cause.made_progress; });
+  const auto failures = progress - job.past.rbegin() + (progress == job.past.rend() ? 0 : 1);
+  return static_cast<int>(failures);
 }
 
 // ---- the order in which they are asked --------------------------------------------------------

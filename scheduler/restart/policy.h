@@ -2,7 +2,6 @@
 // end of the job and its exit code. Classes and defaults as in the job file's failure-class table.
 #pragma once
 
-#include "scheduler/model/exit_code.h"
 #include "scheduler/state/state.h"
 
 namespace muster {

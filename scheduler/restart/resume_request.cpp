@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "scheduler/model/record.h"
 #include "scheduler/state/resume_point.h"
 #include "scheduler/state/sentences.h"
 

@@ -3,7 +3,6 @@
 // The controller journals the verdict with the exit, so that nothing asks a pattern again.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>

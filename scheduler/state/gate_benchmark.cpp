@@ -13,30 +13,13 @@ namespace {
 
 // Nobody asked its ranks to go, and they were started.
 bool is_failure(StopReason reason) {
-  switch (reason) {
-    case StopReason::rank_failed:
-    case StopReason::node_lost:
-    case StopReason::hung:
-    case StopReason::faulty:
-      return true;
-    case StopReason::canceled:
-    case StopReason::time_limit:
-    case StopReason::start_failed:
-    case StopReason::drained:
-    case StopReason::finished:
-    case StopReason::preempted:
-    case StopReason::rescaled:
-      break;
-  }
-  return false;
-}
-
-bool is_failure(const AttemptCause& cause) {
-  return is_failure(cause.reason) && cause.failure_class != FailureClass::preempted;
+  return reason == StopReason::rank_failed || reason == StopReason::node_lost ||
+         reason == StopReason::hung || reason == StopReason::faulty;
 }
 
 bool is_failure(const RanThere& there, const AttemptCause& cause) {
-  return there.left ? is_failure(*there.left) : is_failure(cause);
+  if (there.left) return is_failure(*there.left);
+  return is_failure(cause.reason) && cause.failure_class != FailureClass::preempted;
 }
 
 // When something failed there the last time, while ranks ran there.

@@ -1,52 +1,17 @@
 #include "scheduler/state/lookup.h"
 
-#include <algorithm>
-
 #include "scheduler/state/limits.h"
 
 namespace muster {
 
 namespace {
 
-template <class Map, class Key>
-auto* find_in(Map& map, const Key& key) {
-  const auto found = map.find(key);
-  return found == map.end() ? nullptr : &found->second;
-}
-
-template <class Nodes>
-auto* find_among(Nodes& nodes, const NodeId& id) {
-  const auto found = std::ranges::find_if(
-      nodes, [&](const AttemptNode& node) { return node.id == id && !is_released(node); });
-  return found == nodes.end() ? nullptr : &*found;
-}
-
-template <class AnyState>
-auto find_attempt_in(AnyState& state, const JobId& job_id, AttemptId attempt_id) {
-  auto* job = find_job(state, job_id);
-  auto* attempt = job ? active_attempt(*job) : nullptr;
-  return attempt && attempt->id == attempt_id ? attempt : nullptr;
-}
-
-template <class Ranks>
-auto ranks_at(Ranks& ranks, std::ptrdiff_t node_index) {
-  const auto here = std::ranges::equal_range(ranks, node_index, {}, &Rank::node_index);
-  return std::span(here.begin(), here.end());
-}
-
 constexpr char before_target = '@';
 
 const char* phase_name(const Attempt& attempt) {
-  struct Name {
-    const char* operator()(const Gathering&) const { return "Preparing"; }
-    const char* operator()(const Staging&) const { return "Preparing"; }
-    const char* operator()(const Reserving&) const { return "Starting"; }
-    const char* operator()(const Starting&) const { return "Starting"; }
-    const char* operator()(const Running&) const { return "Running"; }
-    const char* operator()(const Stopping&) const { return "Finalizing"; }
-    const char* operator()(const Collecting&) const { return "Finalizing"; }
-  };
-  return std::visit(Name{}, attempt.phase);
+  constexpr const char* names[] = {"Preparing", "Preparing",  "Starting",  "Starting",
+                                   "Running",   "Finalizing", "Finalizing"};
+  return names[attempt.phase.index()];
 }
 
 constexpr std::int64_t one_job = 1000;
@@ -63,51 +28,10 @@ std::int64_t weight_at_age(Milliseconds age) {
 
 }  // namespace
 
-const Job* find_job(const State& state, const JobId& id) {
-  return find_in(state.jobs, id);
-}
-Job* find_job(State& state, const JobId& id) {
-  return find_in(state.jobs, id);
-}
-
-const Attempt* active_attempt(const Job& job) {
-  const auto* active = std::get_if<Active>(&job.phase);
-  return active ? &active->attempt : nullptr;
-}
-
-Attempt* active_attempt(Job& job) {
-  auto* active = std::get_if<Active>(&job.phase);
-  return active ? &active->attempt : nullptr;
-}
-
-const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt) {
-  return find_attempt_in(state, job, attempt);
-}
-
-Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt) {
-  return find_attempt_in(state, job, attempt);
-}
-
 std::int64_t step_reached(const Job& job) {
   std::int64_t reached = 0;
   for (const PastAttempt& past : job.past) reached = std::max(reached, past.last_step.value_or(0));
   return reached;
-}
-
-const AttemptNode* find_node(const Attempt& attempt, const NodeId& id) {
-  return find_among(attempt.nodes, id);
-}
-
-AttemptNode* find_node(Attempt& attempt, const NodeId& id) {
-  return find_among(attempt.nodes, id);
-}
-
-AttemptNode* find_spare(Attempt& attempt, const NodeId& id) {
-  return find_among(attempt.spares, id);
-}
-
-const AttemptNode* find_spare(const Attempt& attempt, const NodeId& id) {
-  return find_among(attempt.spares, id);
 }
 
 bool was_rejected(const Attempt& attempt, const NodeId& id) {
@@ -119,22 +43,14 @@ bool is_ending(const Attempt& attempt) {
   return phase_of<Stopping>(attempt) || phase_of<Collecting>(attempt);
 }
 
+const StopBegun* why_ending(const Attempt& attempt) {
+  if (const auto* stopping = phase_of<Stopping>(attempt)) return &stopping->why;
+  const auto* collecting = phase_of<Collecting>(attempt);
+  return collecting && collecting->why ? &*collecting->why : nullptr;
+}
+
 const AttemptNode& node_of(const Attempt& attempt, const Rank& rank) {
   return attempt.nodes.at(static_cast<std::size_t>(rank.node_index));
-}
-
-std::span<Rank> ranks_on(Attempt& attempt, const NodeId& id) {
-  const AttemptNode* node = find_node(attempt, id);
-  return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<Rank>{};
-}
-
-std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& id) {
-  const AttemptNode* node = find_node(attempt, id);
-  return node ? ranks_at(attempt.ranks, node - attempt.nodes.data()) : std::span<const Rank>{};
-}
-
-std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index) {
-  return ranks_at(attempt.ranks, static_cast<std::ptrdiff_t>(node_index));
 }
 
 bool may_have_run(const Attempt& attempt, std::size_t node_index) {
@@ -146,7 +62,8 @@ bool may_have_run(const Attempt& attempt, std::size_t node_index) {
 }
 
 const Node* find_node(const State& state, const NodeId& id) {
-  return find_in(state.nodes, id);
+  const auto found = state.nodes.find(id);
+  return found == state.nodes.end() ? nullptr : &found->second;
 }
 
 bool has_node(const ComputeTarget& target, const NodeId& id) {

@@ -1,6 +1,8 @@
 // Finding things in State. Pointers live until the next `apply`; null: no such thing.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -13,28 +15,52 @@
 
 namespace muster {
 
-const Job* find_job(const State& state, const JobId& id);
-Job* find_job(State& state, const JobId& id);
+// What is found may be changed where what holds it may.
+template <class T, class Of>
+concept Either = std::same_as<std::remove_const_t<T>, Of>;
+
+auto* find_job(Either<State> auto& state, const JobId& id) {
+  const auto found = state.jobs.find(id);
+  return found == state.jobs.end() ? nullptr : &found->second;
+}
+
+bool is_released(const AttemptNode& node);  // nobody's any more
 
 // The job's attempt that is going on.
-const Attempt* active_attempt(const Job& job);
-Attempt* active_attempt(Job& job);
+auto* active_attempt(Either<Job> auto& job) {
+  auto* active = std::get_if<Active>(&job.phase);
+  return active ? &active->attempt : nullptr;
+}
 // The same, only if it has this number: late news about an older attempt find nothing.
-const Attempt* find_attempt(const State& state, const JobId& job, AttemptId attempt);
-Attempt* find_attempt(State& state, const JobId& job, AttemptId attempt);
+auto* find_attempt(Either<State> auto& state, const JobId& job_id, AttemptId number) {
+  auto* job = find_job(state, job_id);
+  auto* attempt = job ? active_attempt(*job) : nullptr;
+  return attempt && attempt->id == number ? attempt : nullptr;
+}
 // The highest step of the job's past attempts; 0: none is known.
 std::int64_t step_reached(const Job& job);
 // A node that was released from it is not among them.
-const AttemptNode* find_node(const Attempt& attempt, const NodeId& node);
-AttemptNode* find_node(Attempt& attempt, const NodeId& node);
-AttemptNode* find_spare(Attempt& attempt, const NodeId& node);
-const AttemptNode* find_spare(const Attempt& attempt, const NodeId& node);
+auto* find_node(Either<Attempt> auto& attempt, const NodeId& id) {
+  const auto found = std::ranges::find_if(
+      attempt.nodes, [&](const AttemptNode& node) { return node.id == id && !is_released(node); });
+  return found == attempt.nodes.end() ? nullptr : &*found;
+}
+auto* find_spare(Either<Attempt> auto& attempt, const NodeId& id) {
+  const auto found = std::ranges::find(attempt.spares, id, &AttemptNode::id);
+  return found == attempt.spares.end() ? nullptr : &*found;
+}
 bool was_rejected(const Attempt& attempt, const NodeId& node);  // another took its place
 // Ranks lie node by node. A rank knows its node also when that was released.
 const AttemptNode& node_of(const Attempt& attempt, const Rank& rank);
-std::span<Rank> ranks_on(Attempt& attempt, const NodeId& node);
-std::span<const Rank> ranks_on(const Attempt& attempt, const NodeId& node);
-std::span<const Rank> ranks_on(const Attempt& attempt, std::size_t node_index);
+auto ranks_on(Either<Attempt> auto& attempt, std::size_t node_index) {
+  const auto index = static_cast<int>(node_index);
+  return std::span(std::ranges::equal_range(attempt.ranks, index, {}, &Rank::node_index));
+}
+auto ranks_on(Either<Attempt> auto& attempt, const NodeId& id) {
+  const auto* node = find_node(attempt, id);
+  const auto beyond = attempt.nodes.size();
+  return ranks_on(attempt, node ? static_cast<std::size_t>(node - attempt.nodes.data()) : beyond);
+}
 
 // Its ranks were started there, or nobody can tell that they were not.
 bool may_have_run(const Attempt& attempt, std::size_t node_index);
@@ -60,12 +86,13 @@ const T* phase_of(const Attempt& attempt) {
 
 // It is being ended: its nodes prove themselves quiet, outputs are collected.
 bool is_ending(const Attempt& attempt);
+// Why; null: it is not, or an old journal does not say it.
+const StopBegun* why_ending(const Attempt& attempt);
 
 bool is_unfinished(const Rank& rank);  // waiting or running
 
 // What a node's part in an attempt has come to.
 bool is_active(const AttemptNode& node);     // it does not go
-bool is_released(const AttemptNode& node);   // nobody's any more
 bool is_preparing(const AttemptNode& node);  // taken while the others ran, its ranks not started
 bool is_getting_ready(const AttemptNode& node);  // started so, and not all wait to be members
 bool may_have_started(const Attempt& attempt, const AttemptNode& node);  // its ranks

@@ -58,17 +58,10 @@ int gpus_of(const LinkUp& agent) {
 }  // namespace
 
 std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes) {
-  switch (distribution.type) {
-    case DistributionType::pytorch:
-    case DistributionType::mpi:
-      return even_map(std::max(1, distribution.processes_per_node), nodes);
-    case DistributionType::tensorflow:
-      return tensorflow_map(distribution, nodes);
-    case DistributionType::none:
-    case DistributionType::ray:
-      return even_map(1, nodes);
-  }
-  return {};
+  const DistributionType type = distribution.type;
+  if (type == DistributionType::tensorflow) return tensorflow_map(distribution, nodes);
+  const bool is_counted = type == DistributionType::pytorch || type == DistributionType::mpi;
+  return even_map(is_counted ? std::max(1, distribution.processes_per_node) : 1, nodes);
 }
 
 std::vector<RankPlace> rank_map(const Distribution& distribution, int nodes,

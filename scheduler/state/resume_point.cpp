@@ -1,9 +1,9 @@
 #include "scheduler/state/resume_point.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "scheduler/state/sentences.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -12,15 +12,6 @@ namespace {
 std::string base_name(std::string path) {
   while (!path.empty() && path.back() == '/') path.pop_back();
   return path.substr(path.rfind('/') + 1);
-}
-
-// The number after `prefix` in `name` at `at`, if digits are all that follows up to `end`.
-std::optional<std::int64_t> number(const std::string& name, std::size_t begin, std::size_t end) {
-  std::int64_t value = 0;
-  const char* last = name.data() + end;
-  const auto [stop, error] = std::from_chars(name.data() + begin, last, value);
-  if (begin >= end || error != std::errc{} || stop != last) return std::nullopt;
-  return value;
 }
 
 bool counts(const Job& job, const std::optional<CheckpointRef>& checkpoint) {
@@ -137,14 +128,14 @@ std::optional<std::int64_t> generation_of(const std::string& directory) {
   const std::string name = base_name(directory);
   const std::size_t dash = name.rfind("-g");
   if (dash == std::string::npos) return std::nullopt;
-  return number(name, dash + 2, name.size());
+  return read_integer(std::string_view(name).substr(dash + 2));
 }
 
 std::optional<std::int64_t> step_of(const std::string& directory) {
   const std::string name = base_name(directory);
   const std::size_t dash = name.rfind("-g");
   if (name.empty() || name[0] != 's' || dash == std::string::npos) return std::nullopt;
-  return number(name, 1, dash);
+  return read_integer(std::string_view(name).substr(1, dash - 1));
 }
 
 bool is_same(const CheckpointRef& a, const CheckpointRef& b) {

@@ -2,10 +2,9 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 
 #include "scheduler/model/names.h"
-#include "scheduler/state/limits.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -24,12 +23,6 @@ constexpr std::array<SignalName, 20> signal_names{{
     {SIGXFSZ, "SIGXFSZ"}, {SIGSTOP, "SIGSTOP"}, {SIGCONT, "SIGCONT"}, {SIGSYS, "SIGSYS"},
 }};
 
-std::string tenths(double value, const char* unit) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %s", value, unit);
-  return text.data();
-}
-
 }  // namespace
 
 std::string signal_name(int signal) {
@@ -47,7 +40,7 @@ std::string exit_text(const ExitStatus& status) {
 std::string duration_text(Milliseconds duration) {
   const std::int64_t seconds = duration.count() / 1000;
   if (duration.count() % 1000 != 0 && seconds < 60) {
-    return tenths(static_cast<double>(duration.count()) / 1000, "s");
+    return printed("%.1f s", static_cast<double>(duration.count()) / 1000);
   }
   if (seconds < 60) return std::to_string(seconds) + " s";
   const std::int64_t minutes = seconds / 60;
@@ -63,14 +56,6 @@ std::string count_text(std::size_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-std::string list_text(const std::vector<std::string>& parts) {
-  std::string text;
-  const std::size_t named = std::min(parts.size(), static_cast<std::size_t>(nodes_named));
-  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : "; ") + parts[i];
-  if (named < parts.size()) text += " and " + std::to_string(parts.size() - named) + " more";
-  return text;
-}
-
 std::string names_text(const std::vector<NodeId>& nodes) {
   std::vector<std::string> parts;
   for (const NodeId& id : nodes) parts.push_back(id.value);
@@ -78,12 +63,7 @@ std::string names_text(const std::vector<NodeId>& nodes) {
     parts.resize(static_cast<std::size_t>(nodes_named));
     parts.push_back(std::to_string(nodes.size() - parts.size()) + " more");
   }
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const bool is_last = i + 1 == parts.size();
-    text += (i == 0 ? "" : is_last ? " and " : ", ") + parts[i];
-  }
-  return text;
+  return enumerated(parts, " and ");
 }
 
 std::string link_text(const NodeId& node, const LinkFailure& failure) {

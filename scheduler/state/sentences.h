@@ -2,11 +2,16 @@
 // everywhere.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scheduler/model/outcome.h"
+#include "scheduler/state/limits.h"
 #include "scheduler/state/state.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -16,7 +21,15 @@ std::string duration_text(Milliseconds duration);  // "5.2 s", "10 min", "1 h 30
 std::string count_text(std::size_t n, const std::string& noun);  // "1 node", "2 nodes"
 
 // "a; b; c and 12 more": the first `nodes_named`.
-std::string list_text(const std::vector<std::string>& parts);
+template <class Part>
+std::string list_text(const std::vector<Part>& parts, std::string_view between = "; ") {
+  const std::span named(parts.data(), std::min<std::size_t>(parts.size(), nodes_named));
+  std::string text = joined(named, between);
+  if (named.size() < parts.size()) {
+    text += " and " + std::to_string(parts.size() - named.size()) + " more";
+  }
+  return text;
+}
 // "h01", "h01 and h02", "h01, h02 and h03", "h01, h02 and 12 more": as many.
 std::string names_text(const std::vector<NodeId>& nodes);
 

@@ -269,13 +269,6 @@ struct Unlinked {
 };
 using LinkState = std::variant<LinkUnknown, Linked, Unlinked>;
 
-// Processes of an attempt that has ended are still here and do not die.
-struct Orphans {
-  JobId job;
-  AttemptId attempt;
-  StopBegun why;
-};
-
 // The host will be taken away.
 struct LeaveNotice {
   Time since;
@@ -327,7 +320,8 @@ struct Node {
   std::vector<RemedyTry> remedies;  // of the last day, the newest last
   bool is_away = false;             // went down for a reboot of muster's and did not come back
   std::optional<JobId> owner;       // whose attempt holds it
-  std::optional<Orphans> unclean;   // then `owner` stays, though its attempt is over
+  // An attempt that has ended, whose processes are still here and do not die: `owner` stays.
+  std::optional<StopBegun> unclean;
 };
 
 // Of one target, or of a health check at one: keeps a common fault from setting aside, or draining,

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/model/record.h"
 #include "scheduler/state/state.h"
 
 namespace muster {

@@ -3,9 +3,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
 
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 
 namespace muster {
@@ -50,13 +50,6 @@ std::string without_iso_letters(std::string_view text) {
   return out;
 }
 
-template <class... Numbers>
-std::string format(const char* form, Numbers... numbers) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), form, numbers...);
-  return text.data();
-}
-
 }  // namespace
 
 std::optional<Milliseconds> parse_duration(std::string_view text) {
@@ -98,11 +91,11 @@ Time wall_clock_now() {
 std::string elapsed_text(Milliseconds duration) {
   const long long ms = duration.count() < 0 ? 0 : duration.count();
   const long long seconds = ms / 1000;
-  if (ms < 10000) return format("%.1fs", static_cast<double>(ms) / 1000.0);
-  if (seconds < 60) return format("%llds", seconds);
-  if (seconds < 3600) return format("%lldm %02llds", seconds / 60, seconds % 60);
-  if (seconds < 86400) return format("%lldh %02lldm", seconds / 3600, seconds / 60 % 60);
-  return format("%lldd %02lldh", seconds / 86400, seconds / 3600 % 24);
+  if (ms < 10000) return printed("%.1fs", static_cast<double>(ms) / 1000.0);
+  if (seconds < 60) return printed("%llds", seconds);
+  if (seconds < 3600) return printed("%lldm %02llds", seconds / 60, seconds % 60);
+  if (seconds < 86400) return printed("%lldh %02lldm", seconds / 3600, seconds / 60 % 60);
+  return printed("%lldd %02lldh", seconds / 86400, seconds / 3600 % 24);
 }
 
 std::string ago_text(Time time, Time now) {
@@ -117,7 +110,7 @@ std::string utc_text(Time time) {
   ::gmtime_r(&seconds, &parts);
   std::array<char, 64> text{};
   std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  return text.data() + format(".%03dZ", static_cast<int>(ms % 1000));
+  return text.data() + printed(".%03dZ", static_cast<int>(ms % 1000));
 }
 
 std::string local_text(Time time) {
@@ -137,14 +130,14 @@ std::string bytes_text(std::uint64_t bytes) {
     amount /= 1024;
     ++unit;
   }
-  return unit == 0 ? format("%.0f B", amount) : format("%.1f %s", amount, units.at(unit));
+  return unit == 0 ? printed("%.0f B", amount) : printed("%.1f %s", amount, units.at(unit));
 }
 
 std::string count_text(double count) {
-  if (count >= 1e9) return format("%.2fG", count / 1e9);
-  if (count >= 1e6) return format("%.2fM", count / 1e6);
-  if (count >= 1e4) return format("%.1fk", count / 1e3);
-  return format("%.0f", count);
+  if (count >= 1e9) return printed("%.2fG", count / 1e9);
+  if (count >= 1e6) return printed("%.2fM", count / 1e6);
+  if (count >= 1e4) return printed("%.1fk", count / 1e3);
+  return printed("%.0f", count);
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdarg>
 #include <cstdio>
 
 namespace muster {
@@ -15,8 +16,15 @@ constexpr std::string_view alphabet =
 }  // namespace
 
 std::string number_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", value);
+  return printed("%.6g", value);
+}
+
+std::string printed(const char* format, ...) {
+  char text[400];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
   return text;
 }
 

@@ -13,6 +13,9 @@ namespace muster {
 // Six digits: "0.5", "123456", "1.5e+12".
 std::string number_text(double value);
 
+// As std::printf would write it, of at most 399 bytes.
+[[gnu::format(printf, 1, 2)]] std::string printed(const char* format, ...);
+
 // Of a text that is a finite number of 0 or more, and nothing else.
 std::optional<double> read_number(std::string_view text);
 // Of a text that is a whole number, and nothing else.

@@ -1,7 +1,6 @@
 #include "scheduler/text/pattern.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "scheduler/text/text.h"
 
@@ -49,14 +48,8 @@ std::optional<std::string> characters_of_set(std::string_view pattern, std::size
   return characters;
 }
 
-bool is_hex(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 std::size_t hex_digits(std::string_view text) {
-  std::size_t count = 0;
-  while (count < text.size() && is_hex(text[count])) ++count;
-  return count;
+  return std::min(text.find_first_not_of("0123456789abcdefABCDEF"), text.size());
 }
 
 // At least four digits, more only where they are needed.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 int edit_distance(std::string_view a, std::string_view b, int limit) {
@@ -71,19 +73,12 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
 }
 
 std::string quoted_text(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  if (text.size() <= longest) return '\'' + std::string(text) + '\'';
-  std::size_t end = longest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return '\'' + std::string(text.substr(0, end)) + "...'";
+  return '\'' + shortened(text, 60) + '\'';
 }
 
 std::string folded(std::string_view word) {
-  std::string out(word);
-  for (char& letter : out) {
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-    if (letter == '-') letter = '_';
-  }
+  std::string out = lower_case(word);
+  std::ranges::replace(out, '-', '_');
   return out;
 }
 

@@ -10,8 +10,9 @@ namespace {
 // A line of a report is read by a person; a stack frame with templates has about this length.
 constexpr std::size_t line_limit_bytes = 1000;
 
-// Length of the valid sequence that starts `bytes`, 0 when there is none.
-std::size_t sequence_length(std::string_view bytes) {
+}  // namespace
+
+std::size_t utf8_length(std::string_view bytes) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char lead = at(0);
   const std::size_t length = lead < 0x80             ? 1
@@ -31,12 +32,10 @@ std::size_t sequence_length(std::string_view bytes) {
   return code >= smallest[length] && code <= 0x10ffff && !is_surrogate ? length : 0;
 }
 
-}  // namespace
-
 std::string to_utf8(std::string_view bytes) {
   std::string text;
   while (!bytes.empty()) {
-    const std::size_t length = sequence_length(bytes);
+    const std::size_t length = utf8_length(bytes);
     text.append(length > 0 ? bytes.substr(0, length) : "\xef\xbf\xbd");
     bytes.remove_prefix(std::max<std::size_t>(length, 1));
   }
@@ -67,6 +66,26 @@ std::string without_controls(std::string_view text) {
     if (is_c1) shown[i - 1] = '?';
   }
   return shown;
+}
+
+bool is_made_of_letters(std::string_view text, std::string_view others) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != others.npos;
+  });
+}
+
+std::string enumerated(const std::vector<std::string>& parts, std::string_view last) {
+  if (parts.size() < 2) return joined(parts);
+  std::vector<std::string> first(parts.begin(), parts.end() - 1);
+  return joined(first).append(last) + parts.back();
+}
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
+  std::size_t end = most_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
 }
 
 std::string lower_case(std::string_view text) {

@@ -44,12 +44,29 @@ inline bool mentions(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
 }
 
+// Not empty, and each character is one of these.
+inline bool is_made_of(std::string_view text, std::string_view characters) {
+  return !text.empty() && text.find_first_not_of(characters) == text.npos;
+}
+
+// Letters and digits of ASCII, and those of `others`; not empty.
+bool is_made_of_letters(std::string_view text, std::string_view others);
+
+// "a, b or c", with " or " before the last.
+std::string enumerated(const std::vector<std::string>& parts, std::string_view last);
+
+// At most so many bytes, whole characters of UTF-8, with "..." where something is left out.
+std::string shortened(std::string_view text, std::size_t most_bytes);
+
 // Small letters for capital ones: of ASCII, whatever the locale.
 std::string lower_case(std::string_view text);
 
 // `text` with ? for every control character but the line feed and the tabulator: for sentences on a
 // terminal that quote names of files and texts in them, which anybody may have written.
 std::string without_controls(std::string_view text);
+
+// Length of the valid UTF-8 sequence at the start of `bytes` (not empty); 0 if there is none.
+std::size_t utf8_length(std::string_view bytes);
 
 // What is not UTF-8 becomes U+FFFD: bytes that a program wrote, for JSON.
 std::string to_utf8(std::string_view bytes);

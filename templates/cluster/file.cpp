@@ -11,8 +11,6 @@
 #include "templates/profile/shipped.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/host_list.h"
-#include "templates/yaml/read_options.h"
-#include "templates/yaml/value.h"
 
 namespace muster {
 

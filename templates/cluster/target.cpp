@@ -68,15 +68,6 @@ void check_spares(const JobFile& job, const ComputeTarget& target, std::vector<F
                                   " beside the job's own nodes, got " + std::to_string(spares)));
 }
 
-// Programs that start the other processes of a node themselves.
-bool starts_its_own_processes(const std::string& command) {
-  constexpr const char* launchers[] = {"torchrun",   "deepspeed",          "accelerate",
-                                       "horovodrun", "torch.distributed.", "mpirun",
-                                       "mpiexec"};
-  return std::ranges::any_of(launchers,
-                             [&](const char* launcher) { return mentions(command, launcher); });
-}
-
 }  // namespace
 
 ComputeTarget local_target() {
@@ -115,27 +106,6 @@ ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarge
   check_spares(job, *target, out.findings);
   if (!has_errors(out.findings) && !has_unresolved(out.findings)) out.target = &*target;
   return out;
-}
-
-std::vector<Finding> check_gpu_use(const JobFile& job, int gpus_per_node) {
-  const Distribution& distribution = job.spec.distribution;
-  const int gpus = std::min(gpus_per_node, job.spec.muster.nodes_gpus.value_or(gpus_per_node));
-  const bool counted = distribution.type != DistributionType::tensorflow &&
-                       distribution.type != DistributionType::ray;
-  if (gpus <= 0 || !counted || distribution.process_per_gpu) return {};
-  const int processes = distribution.processes_per_node;
-  const std::string counts =
-      std::to_string(processes) + (processes == 1 ? " process" : " processes") + " and " +
-      std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") + " on each node";
-  if (processes > gpus) {
-    return {finding_about(job, Severity::warning, "distribution",
-                          "distribution: " + counts + ": processes will share a GPU")};
-  }
-  if (processes == gpus || starts_its_own_processes(job.spec.command)) return {};
-  return {finding_about(job, Severity::warning, "distribution",
-                        "distribution: " + counts + ": GPUs may stay idle",
-                        "set 'process_count_per_instance: " + std::to_string(gpus) +
-                            "' or 'muster.processes_per_node: gpus'")};
 }
 
 }  // namespace muster

@@ -26,8 +26,4 @@ struct ResolvedTarget {
 ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarget>& known,
                               const std::string& default_target);
 
-// Processes and GPUs of one node compared: idle GPUs, and more processes than GPUs. `gpus_per_node`
-// is the smallest of the nodes; nothing is said about nodes without GPUs.
-std::vector<Finding> check_gpu_use(const JobFile& job, int gpus_per_node);
-
 }  // namespace muster

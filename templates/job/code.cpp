@@ -79,12 +79,10 @@ const std::vector<std::string> service_types = {"ssh", "tensor_board", "jupyter_
                                                 "custom"};
 
 void read_service_type(const Value& type, ServiceSpec& service) {
-  if (!type.is_scalar()) {
-    type.text();
-    return;
-  }
-  std::string word = folded(type.node().text);
-  const bool old = word == "tensorboard" || type.node().text == "VS_code";
+  const auto text = type.text();
+  if (!text) return;
+  std::string word = folded(*text);
+  const bool old = word == "tensorboard" || *text == "VS_code";
   if (word == "tensorboard") word = "tensor_board";
   if (old) type.note("deprecated; write '" + word + "'");
   store(service.type, word == "tensor_board" ? std::optional(word) : type.word(service_types));

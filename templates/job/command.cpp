@@ -1,6 +1,4 @@
 // `command`: expands the expressions. What the shell expands is left to the shell on the rank.
-#include <algorithm>
-
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"

@@ -1,6 +1,4 @@
 // `inputs` and `outputs`: literals, and data with its path, type and mode.
-#include <algorithm>
-
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"

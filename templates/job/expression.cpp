@@ -79,12 +79,4 @@ std::vector<std::string> optional_groups(std::string_view text) {
   return out;
 }
 
-std::optional<std::string> single_expression(std::string_view text) {
-  const Expressions all = find_expressions(text);
-  if (all.found.size() != 1) return std::nullopt;
-  const Expression& only = all.found.front();
-  if (only.begin != 0 || only.end != text.size()) return std::nullopt;
-  return only.name;
-}
-
 }  // namespace muster

@@ -37,7 +37,4 @@ std::string with_whole_braces(std::string_view text, std::vector<std::string>& n
 // The insides of `$[[ … ]]`, in order.
 std::vector<std::string> optional_groups(std::string_view text);
 
-// The text is one expression and nothing else; its name.
-std::optional<std::string> single_expression(std::string_view text);
-
 }  // namespace muster

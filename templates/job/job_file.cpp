@@ -1,7 +1,5 @@
 #include "templates/job/job_file.h"
 
-#include <algorithm>
-
 #include "scheduler/model/names.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"

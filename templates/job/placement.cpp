@@ -2,7 +2,6 @@
 // `identity`.
 #include <charconv>
 
-#include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/yaml/path_form.h"

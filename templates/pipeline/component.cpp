@@ -1,13 +1,10 @@
 #include "templates/pipeline/pipeline.h"
 
-#include <algorithm>
-
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/read_options.h"
 
 namespace muster {
 namespace {

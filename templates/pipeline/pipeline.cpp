@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "scheduler/text/spelling.h"
-#include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 
 namespace muster {
@@ -68,67 +67,61 @@ void drop_bound_maps(YamlNode& map) {
   }
 }
 
-class BindingCheck {
- public:
-  explicit BindingCheck(const PipelineNames& names) : names_(names) {}
+std::string shown(const std::string& target) {
+  return quoted_text("${{" + target + "}}");
+}
 
-  // The step it depends on, empty for the pipeline's own values and after a finding.
-  std::string check(const Binding& binding) const {
-    const std::string& target = binding.target;
-    if (target.starts_with("parent.inputs.")) {
-      expect(binding, "parent.inputs.", names_.inputs);
-    } else if (target.starts_with("parent.outputs.")) {
-      expect(binding, "parent.outputs.", names_.outputs);
-    } else if (target.starts_with("parent.jobs.")) {
-      return step_of(binding);
-    } else if (target != "name" && target != "output_name" && target != "default_datastore") {
-      binding.where.error("unknown expression " + shown(target),
-                          "expected ${{parent.inputs.<name>}} or "
-                          "${{parent.jobs.<step>.outputs.<name>}}");
-    }
+void expect(const Binding& binding, const std::string& prefix, const std::set<std::string>& known) {
+  const std::string name = binding.target.substr(prefix.size());
+  if (known.count(name)) return;
+  binding.where.error(shown(binding.target) + " names nothing in the pipeline",
+                      binding.where.suggest(name, known));
+}
+
+// Of `parent.jobs.…`; empty after a finding.
+std::string step_of(const Binding& binding, const PipelineNames& names) {
+  const std::string rest = binding.target.substr(12);
+  const std::size_t dot = rest.find('.');
+  const std::string step = rest.substr(0, dot);
+  const auto found = names.steps.find(step);
+  if (found == names.steps.end()) {
+    std::vector<std::string> known;
+    for (const auto& [name, shape] : names.steps) known.push_back(name);
+    binding.where.error("there is no step " + quoted_text(step),
+                        binding.where.suggest(step, known));
     return "";
   }
-
- private:
-  static std::string shown(const std::string& target) { return quoted_text("${{" + target + "}}"); }
-
-  static void expect(const Binding& binding, const std::string& prefix,
-                     const std::set<std::string>& known) {
-    const std::string name = binding.target.substr(prefix.size());
-    if (known.count(name)) return;
-    binding.where.error(shown(binding.target) + " names nothing in the pipeline",
-                        binding.where.suggest(name, known));
+  const std::string part = dot == std::string::npos ? "" : rest.substr(dot + 1);
+  const bool output = part.starts_with("outputs.");
+  if (!output && !part.starts_with("inputs.")) {
+    binding.where.error("expected ${{parent.jobs." + step + ".outputs.<name>}}, got " +
+                        shown(binding.target));
+    return "";
   }
-
-  std::string step_of(const Binding& binding) const {
-    const std::string rest = binding.target.substr(12);
-    const std::size_t dot = rest.find('.');
-    const std::string step = rest.substr(0, dot);
-    const auto found = names_.steps.find(step);
-    if (found == names_.steps.end()) {
-      std::vector<std::string> known;
-      for (const auto& [name, shape] : names_.steps) known.push_back(name);
-      binding.where.error("there is no step " + quoted_text(step),
-                          binding.where.suggest(step, known));
-      return "";
-    }
-    const std::string part = dot == std::string::npos ? "" : rest.substr(dot + 1);
-    const bool output = part.starts_with("outputs.");
-    if (!output && !part.starts_with("inputs.")) {
-      binding.where.error("expected ${{parent.jobs." + step + ".outputs.<name>}}, got " +
-                          shown(binding.target));
-      return "";
-    }
-    const ComponentShape& shape = found->second;
-    if (shape.known) {
-      expect(binding, "parent.jobs." + step + (output ? ".outputs." : ".inputs."),
-             output ? shape.outputs : shape.inputs);
-    }
-    return step;
+  const ComponentShape& shape = found->second;
+  if (shape.known) {
+    expect(binding, "parent.jobs." + step + (output ? ".outputs." : ".inputs."),
+           output ? shape.outputs : shape.inputs);
   }
+  return step;
+}
 
-  const PipelineNames& names_;
-};
+// The step it depends on, empty for the pipeline's own values and after a finding.
+std::string needed_by(const Binding& binding, const PipelineNames& names) {
+  const std::string& target = binding.target;
+  if (target.starts_with("parent.inputs.")) {
+    expect(binding, "parent.inputs.", names.inputs);
+  } else if (target.starts_with("parent.outputs.")) {
+    expect(binding, "parent.outputs.", names.outputs);
+  } else if (target.starts_with("parent.jobs.")) {
+    return step_of(binding, names);
+  } else if (target != "name" && target != "output_name" && target != "default_datastore") {
+    binding.where.error("unknown expression " + shown(target),
+                        "expected ${{parent.inputs.<name>}} or "
+                        "${{parent.jobs.<step>.outputs.<name>}}");
+  }
+  return "";
+}
 
 // Removes steps that wait for nothing until none is left or only cycles (and what hangs on them)
 // are.
@@ -177,13 +170,12 @@ BoundStep take_bindings(const Value& step) {
 // Reports bindings to nothing, then cycles among the steps (one finding for each).
 void check_bindings(const std::map<std::string, std::vector<Binding>>& of_steps,
                     const PipelineNames& names) {
-  const BindingCheck check(names);
   Edges edges;
   std::map<std::string, Value> first_place;
   for (const auto& [step, bindings] : of_steps) {
     edges[step];
     for (const Binding& binding : bindings) {
-      const std::string needed = check.check(binding);
+      const std::string needed = needed_by(binding, names);
       if (needed.empty()) continue;
       edges[step].insert(needed);
       first_place.emplace(step, binding.where);

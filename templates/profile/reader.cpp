@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <set>
 
 #include "health/model/check.h"
 #include "health/model/performance.h"
@@ -83,20 +82,13 @@ std::vector<Value> bounded_list(const Value& value) {
   return {};
 }
 
-std::vector<std::string> texts(const Value& value) {
-  std::vector<std::string> out;
-  for (const Value& each : bounded_list(value)) {
-    if (const auto text = pattern_text(each)) out.push_back(*text);
-  }
-  return out;
-}
-
-std::vector<std::string> paths(const Value& value) {
+std::vector<std::string> texts(const Value& value, bool are_paths = false) {
   std::vector<std::string> out;
   for (const Value& each : bounded_list(value)) {
     const auto text = pattern_text(each);
     if (!text) continue;
-    if (!text->starts_with('/')) each.error("expected an absolute path, got " + quoted_text(*text));
+    const bool is_odd = are_paths && !text->starts_with('/');
+    if (is_odd) each.error("expected an absolute path, got " + quoted_text(*text));
     out.push_back(*text);
   }
   return out;
@@ -173,9 +165,9 @@ class ProfileReader {
     host.governor = name_text(map.take("governor"));
     host.turbo = map.take("turbo").boolean();
     host.numa_balancing = map.take("numa_balancing").boolean();
-    host.mounts = paths(map.take("mounts"));
+    host.mounts = texts(map.take("mounts"), true);
     const Value disks = map.take("disks");
-    if (disks.present()) host.disks = paths(disks);
+    if (disks.present()) host.disks = texts(disks, true);
     store(host.free_pct, percent(map.take("free_pct")));
     store(host.free_mb, whole(map.take("free_mb"), 0, most_kb / 1024));
     host.services = texts(map.take("services"));

@@ -1,6 +1,5 @@
 #include "templates/settings/setting_table.h"
 
-#include <algorithm>
 #include <set>
 
 #include "scheduler/model/names.h"

@@ -74,17 +74,13 @@ void read_resume_from(const Value& value, JobSpec& spec) {
 void read_signal(const Value& value, JobSpec& spec) {
   static const std::vector<std::string> names = {"SIGTERM", "SIGINT",  "SIGUSR1", "SIGUSR2",
                                                  "SIGHUP",  "SIGQUIT", "SIGCONT", "SIGKILL"};
-  if (!value.is_scalar()) {
-    value.text();
-    return;
-  }
-  for (const std::string& name : names) {
-    if (folded(value.node().text) == folded(name.substr(3))) {
-      spec.muster.stop.signal = name;
-      return;
-    }
-  }
-  store(spec.muster.stop.signal, value.word(names));
+  const auto text = value.text();
+  if (!text) return;
+  const auto is_it = [&](const std::string& name) {
+    return folded(*text) == folded(name.substr(3));
+  };
+  const auto named = std::ranges::find_if(names, is_it);
+  store(spec.muster.stop.signal, named == names.end() ? value.word(names) : std::optional(*named));
 }
 
 void read_master_port(const Value& value, JobSpec& spec) {
@@ -96,18 +92,15 @@ void read_master_port(const Value& value, JobSpec& spec) {
 }
 
 void read_every(const Value& value, JobSpec& spec) {
-  if (!value.is_scalar()) {
-    value.text();
-    return;
-  }
-  std::string text = value.node().text;
-  bool good = is_word(value, "auto") || parse_duration(text).has_value();
-  if (text.ends_with("steps")) {
-    const auto steps = whole_number(std::string_view(text).substr(0, text.size() - 5));
+  const auto text = value.text();
+  if (!text) return;
+  bool good = is_word(value, "auto") || parse_duration(*text).has_value();
+  if (text->ends_with("steps")) {
+    const auto steps = whole_number(std::string_view(*text).substr(0, text->size() - 5));
     good = steps && *steps > 0;
   }
-  if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted_text(text));
-  spec.muster.checkpoint_every = good && !is_word(value, "auto") ? text : "";
+  if (!good) value.error("expected auto, <n>steps or a duration, got " + quoted_text(*text));
+  spec.muster.checkpoint_every = good && !is_word(value, "auto") ? *text : "";
 }
 
 void read_marker(const Value& value, JobSpec& spec) {
@@ -213,10 +206,9 @@ std::vector<Setting> health_settings() {
   return {
       {"health.start",
        [](V v, S s) {
-         store(s.muster.health_start, v.choice<HealthLevel>({{"off", HealthLevel::off},
-                                                             {"false", HealthLevel::off},
-                                                             {"quick", HealthLevel::quick},
-                                                             {"full", HealthLevel::full}}));
+         if (const auto level = level_word(v)) {
+           store(s.muster.health_start, from_word<HealthLevel>(*level));
+         }
        }},
       {"health.failure",
        [](V v, S s) {

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 namespace {
 
@@ -17,13 +19,6 @@ bool starts_character(char byte) {
 
 int characters_in(std::string_view bytes) {
   return static_cast<int>(std::count_if(bytes.begin(), bytes.end(), starts_character));
-}
-
-std::string shortened(std::string_view line) {
-  if (line.size() <= max_line_bytes) return std::string(line);
-  std::size_t end = max_line_bytes;
-  while (end > 0 && !starts_character(line[end])) --end;
-  return std::string(line.substr(0, end)) + "...";
 }
 
 std::string printable(std::string_view text, bool keep_tabs) {
@@ -105,7 +100,7 @@ Finding finding_at(Severity severity, const Place& place, std::string key, std::
     const std::string_view line = line_of(place.source->text, place.line);
     const auto before = static_cast<std::size_t>(std::max(0, place.column - 1));
     finding.column = characters_in(line.substr(0, before)) + 1;
-    finding.source_line = shortened(line);
+    finding.source_line = shortened(line, max_line_bytes);
   }
   return finding;
 }

@@ -1,10 +1,10 @@
 #include "templates/yaml/read_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"
@@ -22,12 +22,9 @@ bool holds_free_names(std::string_view key) {
 }
 
 std::optional<std::size_t> list_index(std::string_view text, std::size_t size) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
-  if (error != std::errc{} || end != text.data() + text.size() || index >= size) {
-    return std::nullopt;
-  }
-  return index;
+  const auto index = read_integer(text);
+  if (!index || *index < 0 || *index >= static_cast<std::int64_t>(size)) return std::nullopt;
+  return static_cast<std::size_t>(*index);
 }
 
 YamlNode& entry_of(YamlNode& map, const std::string& key, const Place& place) {

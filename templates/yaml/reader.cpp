@@ -1,15 +1,14 @@
 #include "templates/yaml/reader.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/value.h"
 
@@ -332,10 +331,8 @@ std::string never_closed(const Place& bracket, std::string_view text, const YAML
 constexpr int max_open_brackets = 1000;
 
 std::string control_character_message(unsigned char byte) {
-  char code[16];
-  std::snprintf(code, sizeof code, "U+%04X", byte);
   return byte == 0 ? "the file contains a NUL byte; it is not a YAML text"
-                   : std::string("the file contains the control character ") + code;
+                   : printed("the file contains the control character U+%04X", byte);
 }
 
 std::string fault_at(std::string_view rest, std::size_t length) {
@@ -436,20 +433,6 @@ std::string key_within(std::string_view text) {
 std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view mark = "\xEF\xBB\xBF";
   return text.starts_with(mark) ? text.substr(mark.size()) : text;
-}
-
-std::size_t utf8_length(std::string_view bytes) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  if (at(0) < 0x80) return 1;
-  const std::size_t length = at(0) >= 0xF0 ? 4 : at(0) >= 0xE0 ? 3 : 2;
-  if (at(0) < 0xC2 || at(0) > 0xF4 || bytes.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xC0) != 0x80) return 0;
-  }
-  const bool overlong = (at(0) == 0xE0 && at(1) < 0xA0) || (at(0) == 0xF0 && at(1) < 0x90);
-  const bool surrogate = at(0) == 0xED && at(1) > 0x9F;
-  const bool beyond = at(0) == 0xF4 && at(1) > 0x8F;
-  return overlong || surrogate || beyond ? 0 : length;
 }
 
 bool check_yaml_text(const std::shared_ptr<const Source>& source, FindingList& findings) {

@@ -51,7 +51,4 @@ Place place_of(const std::shared_ptr<const Source>& source, std::size_t offset);
 // The text without a byte order mark.
 std::string_view without_byte_order_mark(std::string_view text);
 
-// Length of the valid UTF-8 sequence at the start of `bytes` (not empty); 0 if there is none.
-std::size_t utf8_length(std::string_view bytes);
-
 }  // namespace muster

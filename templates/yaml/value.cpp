@@ -5,21 +5,11 @@
 #include <cmath>
 
 #include "scheduler/text/duration.h"
-#include "scheduler/text/spelling.h"
 #include "templates/yaml/yaml_1_1.h"
 
 namespace muster {
 
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string out;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) out += i + 1 == words.size() ? " or " : ", ";
-    out += words[i];
-  }
-  return out;
-}
 
 struct Pair {
   std::string_view key;
@@ -258,11 +248,12 @@ std::map<std::string, std::string> Value::text_map() const {
 }
 
 std::optional<int> Value::word_index(const std::vector<std::string>& names) const {
-  if (!expect_scalar(("one of " + joined(names)).c_str())) return std::nullopt;
+  if (!expect_scalar(("one of " + enumerated(names, " or ")).c_str())) return std::nullopt;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (folded(names[i]) == folded(node_->text)) return static_cast<int>(i);
   }
-  error("expected " + joined(names) + ", got " + describe(*node_), suggest(node_->text, names));
+  error("expected " + enumerated(names, " or ") + ", got " + describe(*node_),
+        suggest(node_->text, names));
   return std::nullopt;
 }
 
@@ -309,13 +300,6 @@ std::optional<long long> whole_number(std::string_view text) {
   constexpr double exact = 9007199254740992.0;  // 2^53: every whole double below it is exact
   if (!value || std::floor(*value) != *value || std::abs(*value) > exact) return std::nullopt;
   return static_cast<long long>(*value);
-}
-
-bool is_made_of_letters(std::string_view text, std::string_view others) {
-  return !text.empty() && std::ranges::all_of(text, [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           others.find(c) != others.npos;
-  });
 }
 
 MapReader::MapReader(const Value& map) {

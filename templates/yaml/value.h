@@ -14,6 +14,7 @@
 
 #include "scheduler/text/clock.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/node.h"
 
@@ -130,9 +131,6 @@ std::optional<bool> boolean_word(std::string_view text);
 // A whole number in decimal, also `2.0` and `1e3`; nullopt for anything else.
 std::optional<long long> whole_number(std::string_view text);
 std::optional<double> real_number(std::string_view text);
-
-// Letters and digits of ASCII, and those of `others`; not empty.
-bool is_made_of_letters(std::string_view text, std::string_view others);
 
 template <class Field, class T>
 void store(Field& field, const std::optional<T>& value) {

@@ -1,9 +1,9 @@
 #include "templates/yaml/writer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 
+#include "scheduler/text/number.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
@@ -35,9 +35,7 @@ std::string in_quotes(std::string_view text) {
     } else if (byte == '\t') {
       out += "\\t";
     } else if (is_control(byte)) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(byte));
-      out += code;
+      out += printed("\\u%04x", static_cast<unsigned char>(byte));
     } else {
       out += byte;
     }
@@ -90,20 +88,23 @@ std::string block(const std::string& text, const std::string& indent) {
   return out;
 }
 
+bool is_empty(const YamlNode& node) {
+  return node.items.empty() && node.entries.empty();
+}
+
+const char* empty_text(const YamlNode& node) {
+  return node.kind == YamlNode::Kind::list ? "[]\n" : "{}\n";
+}
+
 std::string write(const YamlNode& node, const std::string& indent);
 
 std::string write_below(const YamlNode& node, const std::string& indent) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "\n";
-    case YamlNode::Kind::scalar:
-      return ' ' + (fits_block(node) ? block(node.text, indent + "  ") : scalar_text(node) + '\n');
-    case YamlNode::Kind::list:
-      return node.items.empty() ? " []\n" : '\n' + write(node, indent + "  ");
-    case YamlNode::Kind::map:
-      return node.entries.empty() ? " {}\n" : '\n' + write(node, indent + "  ");
+  if (node.kind == YamlNode::Kind::null) return "\n";
+  if (node.kind == YamlNode::Kind::scalar) {
+    return ' ' + (fits_block(node) ? block(node.text, indent + "  ") : scalar_text(node) + '\n');
   }
-  return "\n";
+  if (is_empty(node)) return ' ' + empty_text(node);
+  return '\n' + write(node, indent + "  ");
 }
 
 std::string write(const YamlNode& node, const std::string& indent) {
@@ -121,17 +122,9 @@ std::string write(const YamlNode& node, const std::string& indent) {
 }  // namespace
 
 std::string write_yaml(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::null:
-      return "";
-    case YamlNode::Kind::scalar:
-      return scalar_text(node) + '\n';
-    case YamlNode::Kind::list:
-      return node.items.empty() ? "[]\n" : write(node, "");
-    case YamlNode::Kind::map:
-      return node.entries.empty() ? "{}\n" : write(node, "");
-  }
-  return "";
+  if (node.kind == YamlNode::Kind::null) return "";
+  if (node.kind == YamlNode::Kind::scalar) return scalar_text(node) + '\n';
+  return is_empty(node) ? empty_text(node) : write(node, "");
 }
 
 std::string write_json(const YamlNode& node) {

@@ -9,10 +9,6 @@
 namespace muster {
 namespace {
 
-bool all_of_set(std::string_view text, std::string_view set) {
-  return !text.empty() && text.find_first_not_of(set) == text.npos;
-}
-
 constexpr std::string_view decimals = "0123456789_";
 
 std::string without_underscores(std::string_view text) {
@@ -36,7 +32,7 @@ std::optional<long long> sexagesimal(std::string_view text) {
   for (bool first = true; !text.empty(); first = false) {
     const std::size_t colon = std::min(text.find(':'), text.size());
     const std::string_view part = text.substr(0, colon);
-    if (!all_of_set(part, decimals) || part.size() > 9 || total > 1'000'000'000) return {};
+    if (!is_made_of(part, decimals) || part.size() > 9 || total > 1'000'000'000) return {};
     const auto value = digits(part, 10);
     if (!value || (!first && (part.size() > 2 || *value > 59))) return std::nullopt;
     total = total * 60 + *value;
@@ -52,7 +48,7 @@ std::optional<long long> integer_of(std::string_view text) {
   if (text.starts_with("0b")) return digits(text.substr(2), 2);
   if (const auto octal = octal_number(text)) return octal;
   const bool plain =
-      text == "0" || (all_of_set(text, decimals) && text.front() != '0' && text.front() != '_');
+      text == "0" || (is_made_of(text, decimals) && text.front() != '0' && text.front() != '_');
   return plain ? digits(text, 10) : sexagesimal(text);
 }
 
@@ -97,7 +93,7 @@ bool is_date(std::string_view text) {
 }  // namespace
 
 std::optional<long long> octal_number(std::string_view text) {
-  if (text.size() < 2 || text.front() != '0' || !all_of_set(text, "01234567_")) return std::nullopt;
+  if (text.size() < 2 || text.front() != '0' || !is_made_of(text, "01234567_")) return std::nullopt;
   return digits(text, 8);
 }
 

@@ -17,6 +17,18 @@
 #include "tests/sim/model/audit.h"
 #include "tests/sim/model/invariants.h"
 
+namespace muster {
+
+// What one node owes.
+inline std::optional<NodeWork> pending_work(const State& state, const NodeId& node) {
+  for (NodeWork& work : pending_work(state)) {
+    if (work.node == node) return std::move(work);
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster
+
 namespace muster::test {
 
 // On the controller's clock, which began with its wall clock here.

@@ -1,6 +1,4 @@
 // Nodes that leave an elastic job while the others go on, and when they cannot.
-#include <csignal>
-
 #include "scheduler/state/sentences.h"
 #include "tests/scheduler/elastic_bench.h"
 #include "tests/sim/model/replay.h"

@@ -1,5 +1,3 @@
-#include <csignal>
-
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -1,6 +1,7 @@
 // The small languages inside values: durations, host lists, paths, near misses, expressions.
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"

@@ -4,7 +4,7 @@
 #include "launcher/controller/store/schema.h"
 #include "launcher/controller/store/sqlite.h"
 #include "launcher/wire/record_codec.h"
-#include "scheduler/model/record.h"
+#include "scheduler/model/names.h"
 #include "scheduler/state/limits.h"
 
 namespace muster {
@@ -179,7 +179,7 @@ Status Store::append(const std::vector<Record>& records, const std::vector<JobRo
     insert.bind(to_ms(record.at)).bind(job == nullptr ? std::string() : job->value);
     insert.bind(node == nullptr ? std::string() : node->value);
     insert.bind(text.kind).bind(text.payload);
-    insert.bind(std::string(keep_words[static_cast<std::size_t>(keep_of(record))]));
+    insert.bind(std::string(word(keep_of(record))));
     insert.bind(keep_key_of(record));
     if (insert.step() != SQLITE_DONE) return connection.failure("cannot write");
     insert.reset();

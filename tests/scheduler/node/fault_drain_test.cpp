@@ -1,7 +1,5 @@
 #include "scheduler/node/fault_drain.h"
 
-#include <csignal>
-
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 #include "tests/sim/model/replay.h"

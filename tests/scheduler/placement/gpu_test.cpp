@@ -1,6 +1,4 @@
 // GPUs decide which nodes a job may have and how many ranks it starts there.
-#include <csignal>
-
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 

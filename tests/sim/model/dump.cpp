@@ -65,7 +65,6 @@ FACTS(Job, id, order, submitted_at, spec, target, user, cancel, resume_step, cer
       newest_checkpoint, newest_certified, forks, phase)
 FACTS(Linked, up, since)
 FACTS(Unlinked, failure, since, last, failed_at, sought_since, heard_at)
-FACTS(Orphans, job, attempt, why)
 FACTS(LeaveNotice, since, leaves_at, source, boot_id, agent_id)
 FACTS(Cordon, since, until, reason)
 FACTS(FaultDrain, since, fault, reason, rebooted)

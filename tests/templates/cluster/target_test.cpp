@@ -107,15 +107,5 @@ TEST_CASE("a placement that names a host outside the target is unresolved") {
              ContainsSubstring("the target 'lab' has no node 'n05'; did you mean 'n0"));
 }
 
-TEST_CASE("idle GPUs are a warning that names the cure") {
-  const JobFile job = read_job(target_head + "compute: lab\ndistribution: {type: pytorch}");
-  CHECK_THAT(printed(check_gpu_use(job, 8)),
-             ContainsSubstring("set 'process_count_per_instance: 8'"));
-  CHECK(check_gpu_use(job, 1).empty());
-  CHECK(check_gpu_use(job, 0).empty());
-  const JobFile sub = read_job("command: torchrun train.py\ndistribution: {type: pytorch}");
-  CHECK(check_gpu_use(sub, 8).empty());
-}
-
 }  // namespace
 }  // namespace muster

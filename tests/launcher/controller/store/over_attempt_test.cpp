@@ -84,7 +84,7 @@ TEST_CASE("an attempt whose processes do not die is not over") {
   Known known;
   known.row(2, from_ms(100));
   Node& node = known.state.nodes[h01];
-  node.unclean = Orphans{train, AttemptId{1}, {}};
+  node.unclean = StopBegun{train, AttemptId{1}, StopReason::canceled, ""};
   CHECK(known.is_over(0));
   CHECK_FALSE(known.is_over(1));
 }
