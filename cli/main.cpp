@@ -94,9 +94,7 @@ Result<Asked> ask_to_end(const Home& home) {
 // controller takes them over.
 int stop_controller(const Home& home) {
   const CommonOptions common;
-  if (auto ours = check_home(home); !ours) {
-    return print_error(ours.error().message, internal_error, common);
-  }
+  or_end(check_home(home));
   const auto asked = ask_to_end(home);
   const auto ended = stop_supervised(home);
   if (!asked || !ended) {

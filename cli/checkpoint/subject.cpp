@@ -1,7 +1,6 @@
 #include "cli/checkpoint/subject.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -32,14 +32,12 @@ bool is_directory(const std::string& path) {
 TypedSubject split(const std::string& typed) {
   const std::size_t at = typed.rfind('@');
   if (at == std::string::npos || is_directory(typed)) return {typed, std::nullopt};
-  std::uint64_t step = 0;
-  const char* end = typed.data() + typed.size();
-  const auto parsed = std::from_chars(typed.data() + at + 1, end, step);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return {typed, std::nullopt};
-  return {typed.substr(0, at), step};
+  const auto step = read_integer(std::string_view(typed).substr(at + 1));
+  if (!step || *step < 0) return {typed, std::nullopt};
+  return {typed.substr(0, at), static_cast<std::uint64_t>(*step)};
 }
 
-Result<std::string> root_of_job(const Home& home, const std::string& typed) {
+Result<CheckpointSubject> subject_of_job(const Home& home, const std::string& typed) {
   const auto found = open_job(home, typed);
   if (!found) return found.error();
   const auto history = history_of(*found);
@@ -49,13 +47,8 @@ Result<std::string> root_of_job(const Home& home, const std::string& typed) {
   const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty()) return Error{job + " has committed no checkpoint yet"};
   const std::string root = fs::path(newest).parent_path().string();
-  if (is_directory(root)) return root;
-  std::string nodes;
-  if (!summary.attempts.empty()) {
-    for (const NodeId& node : summary.attempts.back().nodes) {
-      nodes += (nodes.empty() ? "" : ", ") + node.value;
-    }
-  }
+  if (is_directory(root)) return CheckpointSubject{root, std::nullopt};
+  const std::string nodes = summary.attempts.empty() ? "" : joined(summary.attempts.back().nodes);
   return Error{"the checkpoints of " + job + " are in " + root + " on its nodes (" + nodes +
                "), not on this machine: type the command there, with that directory"};
 }
@@ -112,17 +105,12 @@ Result<CheckpointSubject> subject_of_path(const TypedSubject& typed) {
 Result<CheckpointSubject> checkpoint_subject(const Home& home, const std::string& typed) {
   const TypedSubject parts = split(typed);
   const bool is_path = parts.base.find('/') != std::string::npos || is_directory(parts.base);
-  if (is_path) {
-    auto subject = subject_of_path(parts);
-    if (!subject || !parts.step) return subject;
-    const auto name = name_of_step(subject->root, *parts.step);
-    return name ? Result(CheckpointSubject{subject->root, *name}) : name.error();
-  }
-  const auto root = root_of_job(home, parts.base);
-  if (!root) return root.error();
-  if (!parts.step) return CheckpointSubject{*root, std::nullopt};
-  const auto name = name_of_step(*root, *parts.step);
-  return name ? Result(CheckpointSubject{*root, *name}) : name.error();
+  auto subject = is_path ? subject_of_path(parts) : subject_of_job(home, parts.base);
+  if (!subject || !parts.step) return subject;
+  auto name = name_of_step(subject->root, *parts.step);
+  if (!name) return name.error();
+  subject->name = std::move(*name);
+  return subject;
 }
 
 Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string& typed) {

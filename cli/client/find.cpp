@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/terminal/terminal.h"
-#include "scheduler/model/exit_code.h"
+#include "cli/terminal/common_options.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
@@ -68,10 +67,10 @@ Result<JobHistory> history_of(const FoundJob& found) {
   return JobHistory{std::move(*records), std::move(*links)};
 }
 
-int without_job(const Home& home, const Error& error, const CommonOptions& common) {
-  print_error(error.message, common);
-  const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));
-  return readable ? no_such_job : static_cast<int>(ExitCode::internal);
+FoundJob job_or_end(const Home& home, const std::string& typed) {
+  auto found = open_job(home, typed);
+  const bool is_readable = found || Store::open(home.root, Store::Mode::read_only);
+  return or_end(std::move(found), is_readable ? no_such_job : internal_error);
 }
 
 }  // namespace muster

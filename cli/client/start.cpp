@@ -298,19 +298,12 @@ Result<FromController> ask_controller(const Home& home, const ToController& ques
   return ask(*client, question, answer_limit);
 }
 
-std::optional<Accepted> ask_accepted(const Home& home, const ToController& question,
-                                     const std::string& attempt, int& exit_code,
-                                     const CommonOptions& common) {
-  const auto answer = ask_controller(home, question, common);
-  const auto* yes = answer ? std::get_if<Accepted>(&*answer) : nullptr;
-  if (yes != nullptr) return *yes;
-  const auto* no = answer ? std::get_if<Refused>(&*answer) : nullptr;
-  exit_code = no != nullptr ? no->exit_code : internal_error;
-  print_error(no != nullptr ? no->message
-              : answer      ? "the controller gave an unexpected answer"
-                            : attempt + answer.error().message,
-              common);
-  return std::nullopt;
+Accepted accepted_or_end(const Home& home, const ToController& question, const std::string& attempt,
+                         const CommonOptions& common) {
+  const auto answer = or_end(ask_controller(home, question, common), internal_error, attempt);
+  if (const auto* yes = std::get_if<Accepted>(&answer)) return *yes;
+  if (const auto* no = std::get_if<Refused>(&answer)) throw VerbEnd(no->message, no->exit_code);
+  throw VerbEnd("the controller gave an unexpected answer", internal_error);
 }
 
 std::string muster_program() {

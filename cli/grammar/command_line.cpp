@@ -13,6 +13,7 @@
 #include "cli/query/query.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
+#include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
@@ -306,7 +307,14 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
   CLI::App& above = group.empty() ? parser_->app : *parser_->app.get_subcommand(group);
   CLI::App* verb = parser_->add(above, texts);
   Arguments arguments(*verb, parser_->offered);
-  parser_->actions[verb] = declare(arguments);
+  parser_->actions[verb] = [action = declare(arguments)](const CommonOptions& common) {
+    try {
+      return action(common);
+    } catch (const VerbEnd& end) {
+      const std::string why = end.what();
+      return why.empty() ? end.exit_code : print_error(why, end.exit_code, common);
+    }
+  };
   if (texts.azure_scope && !group.empty()) {
     arguments.ignored("-g,--resource-group", "Azure resource group");
     arguments.ignored("-w,--workspace-name", "Azure workspace");

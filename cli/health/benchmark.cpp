@@ -105,17 +105,12 @@ std::string misnamed_probe(const std::vector<std::string>& only) {
   return {};
 }
 
-std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
-                                                        const HealthProfile& profile,
-                                                        const MeasureWanted& wanted,
-                                                        const CommonOptions& common) {
+ProbeFigures measure_node(HealthSources& sources, const HealthProfile& profile,
+                          const MeasureWanted& wanted, const CommonOptions& common) {
   std::string misnamed = misnamed_probe(wanted.only);
   const bool is_disk_asked_for = std::ranges::find(wanted.only, "disk") != wanted.only.end();
   if (is_disk_asked_for && wanted.disk.empty()) misnamed = "--only disk: --disk names where";
-  if (!misnamed.empty()) {
-    print_error(misnamed, common);
-    return MeasureRefused{usage_error};
-  }
+  if (!misnamed.empty()) throw VerbEnd(misnamed, usage_error);
   const ProbePlan plan = plan_of(sources, profile, wanted);
   const std::string left_out = left_out_of(plan, wanted.only);
   if (!left_out.empty() && plan.impossible.empty()) {
@@ -127,8 +122,7 @@ std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
                                                  : why_not_idle(sources);
   if (!busy.empty() && !wanted.force) {
     const std::string hint(wanted.before_a_job ? "" : force_hint);
-    print_error("this host is not idle: " + busy + hint, common);
-    return MeasureRefused{unclear_health};
+    throw VerbEnd("this host is not idle: " + busy + hint, unclear_health);
   }
   if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
   ProbeRunner runner;
@@ -204,15 +198,12 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   if (options.timeout)
     return print_error("--timeout goes with NODE or --target", usage_error, common);
   HealthSources sources(own_sources("/"));
-  const auto profile = profile_for(options, sources, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
+  const auto profile = or_end(profile_for(options, sources, common), invalid_file);
   MeasureWanted wanted;
   static_cast<BenchmarksAsked&>(wanted) = with_burn(options);
   wanted.before_a_job = options.gate;
   const auto began = std::chrono::steady_clock::now();
-  const auto measured = measure_node(sources, *profile, wanted, common);
-  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
-  const auto& figures = std::get<ProbeFigures>(measured);
+  const ProbeFigures figures = measure_node(sources, profile, wanted, common);
   if (figures.samples.empty()) {
     return print_error(
         "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
@@ -230,7 +221,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   moment.run = {moment.at.wall, sources.host(), sources.boot_id()};
   moment.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   HealthResult result{
-      moment.at.wall, HealthExit::unclear, {judge_figures(figures, *profile, moment, state)}};
+      moment.at.wall, HealthExit::unclear, {judge_figures(figures, profile, moment, state)}};
   remember(file, state, common);
   if (has_any_number(figures)) result.exit = result.hosts.front().verdict.state;
   if (was_busy && result.exit != HealthExit::healthy) result.exit = HealthExit::unclear;

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "cli/health/result.h"
@@ -48,18 +47,12 @@ struct MeasureWanted : BenchmarksAsked {
 // What a person at that host can do about it.
 inline constexpr std::string_view force_hint = "; --force measures all the same";
 
-// It was said why.
-struct MeasureRefused {
-  int exit_code = 0;
-};
-
 // Empty, or what is wrong with the names of probes.
 std::string misnamed_probe(const std::vector<std::string>& only);
 
-std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
-                                                        const HealthProfile& profile,
-                                                        const MeasureWanted& wanted,
-                                                        const CommonOptions& common);
+// Ends the verb where that is refused.
+ProbeFigures measure_node(HealthSources& sources, const HealthProfile& profile,
+                          const MeasureWanted& wanted, const CommonOptions& common);
 
 // What the figures make of the host: findings, and a verdict with what is remembered. Pure.
 

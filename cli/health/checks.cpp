@@ -171,9 +171,8 @@ Document checks_document(const HealthProfile& profile, const std::string& patter
 }
 
 int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
-  const auto profile =
-      typed.empty() ? Result<HealthProfile>(HealthProfile{}) : named_profile(typed, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
+  const HealthProfile profile =
+      typed.empty() ? HealthProfile{} : or_end(named_profile(typed, common), invalid_file);
   const std::string pattern = id.empty() ? "*" : id;
   const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
   if (std::ranges::none_of(every_check(), fits)) {
@@ -182,13 +181,13 @@ int show_checks(const std::string& id, const std::string& typed, const CommonOpt
                        usage_error, common);
   }
   if (!wants_table(common)) {
-    Document all = checks_document(*profile, pattern);
+    Document all = checks_document(profile, pattern);
     return print_document(find_check(id) ? all.front() : all, common);
   }
   if (const CheckSpec* check = find_check(id)) {
-    print_one(*profile, *check);
+    print_one(profile, *check);
   } else {
-    print_all(*profile, pattern, common);
+    print_all(profile, pattern, common);
   }
   return 0;
 }

@@ -13,7 +13,6 @@
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
 #include "health/learn/profile.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/text/spelling.h"
 #include "templates/profile/reader.h"
 #include "templates/yaml/value.h"
@@ -106,12 +105,11 @@ std::string profile_name(const std::string& host) {
 }
 
 // A profile that its own reader refuses is of no use: a source told nonsense.
-bool reads_back(const std::string& text, const CommonOptions& common) {
+void read_back(const std::string& text, const CommonOptions& common) {
   const auto findings = read_health_profile("profile", text, names_of_checks()).findings;
-  if (!has_errors(findings)) return true;
+  if (!has_errors(findings)) return;
   print_findings(findings, common);
-  print_error("no profile can be made of what was read: is this node healthy?", common);
-  return false;
+  throw VerbEnd("no profile can be made of what was read: is this node healthy?", internal_error);
 }
 
 void report_left_out(const LearnedProfile& learned, const HealthSources& sources,
@@ -123,31 +121,27 @@ void report_left_out(const LearnedProfile& learned, const HealthSources& sources
 }
 
 // A number that is missing on one device makes no floor.
-int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
-                   HealthProfile& profile, const CommonOptions& common) {
+void measure_floors(HealthSources& sources, const HealthLearnOptions& options,
+                    HealthProfile& profile, const CommonOptions& common) {
   if (!options.measure) {
-    notice("skipped: minimums: how fast its devices are was not measured; --measure does", common);
-    return 0;
+    return notice("skipped: minimums: how fast its devices are was not measured; --measure does",
+                  common);
   }
   if (!sources.is_this_host()) {
-    print_error("--measure goes with this host alone, not with a recorded one", common);
-    return usage_error;
+    throw VerbEnd("--measure goes with this host alone, not with a recorded one", usage_error);
   }
   MeasureWanted wanted;
   wanted.learns = true;
   wanted.disk = options.disk;
   wanted.force = options.force;
-  const auto measured = measure_node(sources, profile, wanted, common);
-  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
-  const auto& samples = std::get<ProbeFigures>(measured).samples;
-  const std::string& busy = std::get<ProbeFigures>(measured).busy;
-  if (!busy.empty())
-    notice("measured on a host that is not idle (" + busy + "): minimums are low", common);
-  learn_floors(worst_values(samples), profile);
-  for (const PerformanceSample& one : samples) {
+  const ProbeFigures measured = measure_node(sources, profile, wanted, common);
+  if (!measured.busy.empty()) {
+    notice("measured on a host that is not idle (" + measured.busy + "): minimums are low", common);
+  }
+  learn_floors(worst_values(measured.samples), profile);
+  for (const PerformanceSample& one : measured.samples) {
     if (!one.value) notice("skipped: minimums: " + one.metric + ": " + one.error, common);
   }
-  return 0;
 }
 
 }  // namespace
@@ -223,10 +217,9 @@ int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& op
   HealthSources sources(where);
   const std::string name = options.name.empty() ? profile_name(sources.host()) : options.name;
   LearnedProfile learned = learn_profile(sources.read(learning_request()), name);
-  const int refused = measure_floors(sources, options, learned.profile, common);
-  if (refused != 0) return refused;
+  measure_floors(sources, options, learned.profile, common);
   const std::string text = write_health_profile(learned.profile);
-  if (!reads_back(text, common)) return static_cast<int>(ExitCode::internal);
+  read_back(text, common);
   report_left_out(learned, sources, common);
   if (options.file.empty()) {
     write_all(Stream::out, text);

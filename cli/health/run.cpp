@@ -192,19 +192,16 @@ Status record_sources(HealthSources& sources, const HealthProfile& profile,
 }
 
 int record_health(const HealthRecordOptions& options, const CommonOptions& common) {
-  const auto empty = make_empty(options.directory);
-  if (!empty) return print_error(empty.error().message, internal_error, common);
+  or_end(make_empty(options.directory));
   HealthSources sources(own_sources(options.root));
   const auto profile = options.profile.empty()
-                           ? Result<HealthProfile>(profile_by_sources(sources, "", "", common))
-                           : named_profile(options.profile, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
-  const auto written = record_sources(sources, *profile, options.directory);
-  if (!written) return print_error(written.error().message, internal_error, common);
+                           ? profile_by_sources(sources, "", "", common)
+                           : or_end(named_profile(options.profile, common), invalid_file);
+  or_end(record_sources(sources, profile, options.directory));
   std::string replay = "muster health --root " + options.directory;
-  if (!profile->name.empty()) {
+  if (!profile.name.empty()) {
     const std::string file = options.directory + "/" + profile_file;
-    const int code = write_new_file(file, write_health_profile(*profile), common);
+    const int code = write_new_file(file, write_health_profile(profile), common);
     if (code != 0) return code;
     replay += " --profile " + file;
   }

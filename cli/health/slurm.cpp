@@ -59,17 +59,16 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
         const CommonOptions& common) {
   const NodeVerdict verdict = ready.look->verdict();
   const int code = slurm_exit_code(verdict);
-  const auto shown = run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit);
-  const auto node = shown ? parse_slurm_node(*shown, name) : Result<SlurmNode>(shown.error());
-  if (!node) return print_error(node.error().message, not_proven, common);
-  auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
+  const std::string shown = or_end(
+      run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit), not_proven);
+  const SlurmNode node = or_end(parse_slurm_node(shown, name), not_proven);
+  auto action = slurm_action(node, ready.look->streaks(), ready.look->rules(), verdict);
   if (!action) {
-    if (node->is_drained) notice(name + " stays drained: " + node->reason, common);
+    if (node.is_drained) notice(name + " stays drained: " + node.reason, common);
     return code;
   }
   action->front() = options.scontrol;
-  const auto done = run_within(*action, scontrol_limit);
-  if (!done) return print_error(done.error().message, not_proven, common);
+  or_end(run_within(*action, scontrol_limit), not_proven);
   notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
                               : name + " resumed: its fault is resolved",
          common);

@@ -73,10 +73,9 @@ int print_script(const std::string& shell, const VerbShape& shape, const CommonO
 
 // From the cluster files alone: a key that is pressed starts no controller.
 int print_nodes(const CommonOptions& common) {
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, usage_error, common);
+  const auto known = or_end(find_targets(common), usage_error);
   std::string text;
-  for (const ComputeTarget& target : known->targets) {
+  for (const ComputeTarget& target : known.targets) {
     for (const NodeAddress& node : target.nodes) text += node.id.value + "\n";
   }
   write_all(Stream::out, text);

@@ -93,28 +93,25 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
 
 int download_job(const DownloadOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const auto parts = wanted_parts(home.job(found->id()), options);
-  if (!parts) return print_error(parts.error().message, no_such_job, common);
+  const auto found = job_or_end(home, options.job);
+  const auto parts = or_end(wanted_parts(home.job(found.id()), options), no_such_job);
   const fs::path base = options.directory.empty() ? "." : options.directory;
-  const fs::path to = base / found->row.name;
+  const fs::path to = base / found.row.name;
   Copied copied;
-  for (const fs::path& part : *parts) {
-    const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
-    if (!done) return print_error(done.error().message, internal_error, common);
+  for (const fs::path& part : parts) {
+    or_end(copy_tree(home.job(found.id()) / part, to / part, copied));
   }
   if (!wants_table(common)) {
-    return print_document(Document{{"name", found->row.name},
+    return print_document(Document{{"name", found.row.name},
                                    {"path", fs::absolute(to).string()},
                                    {"files", copied.files},
                                    {"bytes", copied.bytes}},
                           common);
   }
   if (copied.files == 0)
-    notice("job " + found->row.name +
-               (found->row.ended_at ? " left no outputs; --all copies its logs, too"
-                                    : " has no outputs here yet"),
+    notice("job " + found.row.name +
+               (found.row.ended_at ? " left no outputs; --all copies its logs, too"
+                                   : " has no outputs here yet"),
            common);
   else
     write_all(Stream::out, std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +

@@ -58,25 +58,20 @@ struct ExplainOptions {
 
 int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  auto records = found->store->records_of(found->id());
-  auto faults = found->store->faults_during(found->id());
-  if (!records || !faults) {
-    const Error& why = records ? faults.error() : records.error();
-    return print_error(why.message, internal_error, common);
-  }
-  if (const std::string why = why_no_history(*found); !why.empty()) {
+  const auto found = job_or_end(home, options.job);
+  auto records = or_end(found.store->records_of(found.id()));
+  const auto faults = or_end(found.store->faults_during(found.id()));
+  if (const std::string why = why_no_history(found); !why.empty()) {
     return print_error(why, no_such_job, common);
   }
-  records->insert(records->begin(), faults->begin(), faults->end());  // before what they led to
-  std::stable_sort(records->begin(), records->end(),
+  records.insert(records.begin(), faults.begin(), faults.end());  // before what they led to
+  std::stable_sort(records.begin(), records.end(),
                    [](const Record& a, const Record& b) { return a.at < b.at; });
   if (wants_table(common)) {
     std::string text;
-    for (const std::string& one : explain_text(*records, options.brief))
+    for (const std::string& one : explain_text(records, options.brief))
       text += printable(one) + "\n";
-    const std::string missing = missing_program_text(*records, find_here);
+    const std::string missing = missing_program_text(records, find_here);
     if (!missing.empty()) text += printable(missing) + "\n";
     write_all(Stream::out, text);
     return 0;
@@ -84,7 +79,7 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   const auto line_document = [](const ExplainLine& one) {
     return Document{{"at", utc_text(one.at)}, {"text", one.text}};
   };
-  return print_document(list_of(explain(*records, options.brief), line_document), common);
+  return print_document(list_of(explain(records, options.brief), line_document), common);
 }
 
 }  // namespace

@@ -57,12 +57,13 @@ struct RenderOptions {
 };
 
 int render(const RenderOptions& options, const CommonOptions& common) {
-  const auto job =
-      check_job({.path = options.file, .sets = options.sets, .for_running = false}, common);
-  if (!job) return print_error(job.error().message, invalid_file, common);
-  print_findings(job->file.findings, common);
-  if (has_errors(job->file.findings)) return invalid_file;
-  write_all(Stream::out, render_for_azure(job->file));
+  const JobFile file =
+      or_end(check_job({.path = options.file, .sets = options.sets, .for_running = false}, common),
+             invalid_file)
+          .file;
+  print_findings(file.findings, common);
+  if (has_errors(file.findings)) return invalid_file;
+  write_all(Stream::out, render_for_azure(file));
   return 0;
 }
 
@@ -143,12 +144,10 @@ void add_connect(CommandLine& line) {
 template <class Change>
 int annotate(const std::string& typed, const CommonOptions& common, Change change) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, typed);
-  if (!found) return without_job(home, found.error(), common);
-  const auto store = Store::open(home.root, Store::Mode::annotate);
-  const Status done = store ? change(**store, *found) : Status(store.error());
-  if (!done) return print_error(done.error().message, internal_error, common);
-  return wants_table(common) ? 0 : show_job(found->row.name, common);
+  const auto found = job_or_end(home, typed);
+  const auto store = or_end(Store::open(home.root, Store::Mode::annotate));
+  or_end(change(*store, found));
+  return wants_table(common) ? 0 : show_job(found.row.name, common);
 }
 
 void add_archiving(CommandLine& line, const char* verb, const char* summary, bool archived) {
@@ -170,13 +169,10 @@ struct UpdateOptions {
 
 int update_tags(const UpdateOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.name);
-  if (!found) return without_job(home, found.error(), common);
+  const auto found = job_or_end(home, options.name);
   const auto change = [&](const std::string& tags) { return updated_tags(tags, options.tags); };
-  if (const auto possible = change(found->row.tags); !possible) {
-    return print_error(possible.error().message, usage_error, common);
-  }
-  return annotate(found->row.name, common, [&](Store& store, const FoundJob& job) {
+  or_end(change(found.row.tags), usage_error);
+  return annotate(found.row.name, common, [&](Store& store, const FoundJob& job) {
     return store.change_tags(job.id(), change);
   });
 }

@@ -124,21 +124,19 @@ int show_logs(const LogsOptions& options, const CommonOptions& common) {
                        usage_error, common);
   }
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const auto wanted = wanted_logs(options, *found);
-  if (!wanted) return print_error(wanted.error().message, no_such_job, common);
-  if (!options.follow || found->row.ended_at) {
-    const int printed = print_logs(home, found->row, *wanted, common);
-    return options.follow ? found->row.exit_code.value_or(printed) : printed;
+  const auto found = job_or_end(home, options.job);
+  const auto wanted = or_end(wanted_logs(options, found), no_such_job);
+  if (!options.follow || found.row.ended_at) {
+    const int printed = print_logs(home, found.row, wanted, common);
+    return options.follow ? found.row.exit_code.value_or(printed) : printed;
   }
   FollowRequest request;
-  request.job = found->id();
-  request.logs = wanted->selection;
-  if (request.logs.tail_lines && found->row.attempts > 0) {
-    request.logs.first_attempt = AttemptId{found->row.attempts - 1};
+  request.job = found.id();
+  request.logs = wanted.selection;
+  if (request.logs.tail_lines && found.row.attempts > 0) {
+    request.logs.first_attempt = AttemptId{found.row.attempts - 1};
   }
-  request.several_ranks = wanted->several;
+  request.several_ranks = wanted.several;
   return follow_job(home, request, common).exit_code;
 }
 

@@ -33,10 +33,7 @@ void report_breakers(const std::vector<BreakerLine>& breakers, const CommonOptio
 }
 
 int rearm(const std::string& target, const CommonOptions& common) {
-  int refused = 0;
-  if (!ask_accepted(Home::from_environment(), ResetBreaker{target}, "", refused, common)) {
-    return refused;
-  }
+  accepted_or_end(Home::from_environment(), ResetBreaker{target}, "", common);
   notice("what " + target + " fails from now on counts again", common);
   return 0;
 }
@@ -47,18 +44,16 @@ bool is_built_in(const ComputeTarget& target) {
 }
 
 int show_nodes(const CommonOptions& common) {
-  auto known = known_to_controller(Home::from_environment(), common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  report_breakers(known->breakers, common);
-  std::vector<NodeLine>& nodes = known->nodes;
-  const auto targets = find_targets(common);
-  if (!targets) return print_error(targets.error().message, invalid_file, common);
-  print_findings(targets->findings, common);
-  const int read = has_errors(targets->findings) ? invalid_file : 0;
+  auto known = or_end(known_to_controller(Home::from_environment(), common));
+  report_breakers(known.breakers, common);
+  std::vector<NodeLine>& nodes = known.nodes;
+  const auto targets = or_end(find_targets(common), invalid_file);
+  print_findings(targets.findings, common);
+  const int read = has_errors(targets.findings) ? invalid_file : 0;
   std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
   for (const NodeLine& node : nodes) shown.insert(node.node);
-  for (const ComputeTarget& target : targets->targets) {
+  for (const ComputeTarget& target : targets.targets) {
     for (const NodeAddress& node : target.nodes) {
       if (is_built_in(target) || !shown.insert(node.id.value).second) continue;
       NodeLine line;
@@ -108,17 +103,12 @@ int set_drain(const DrainOptions& options, const CommonOptions& common) {
     return print_error("--reason: it is empty; say why, for the record", usage_error, common);
   }
   const Home home = Home::from_environment();
-  const auto targets = find_targets(common);
-  if (!targets) return print_error(targets.error().message, invalid_file, common);
-  if (const auto known = check_node_name(options.node, *targets, home, common); !known) {
-    return print_error(known.error().message, 2, common);
-  }
+  const auto targets = or_end(find_targets(common), invalid_file);
+  or_end(check_node_name(options.node, targets, home, common), 2);
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
-  int refused = 0;
-  const auto accepted = ask_accepted(home, request, "", refused, common);
-  if (!accepted) return refused;
+  const Accepted accepted = accepted_or_end(home, request, "", common);
   const std::string done = options.node + (drained ? " drained" : " resumed");
-  notice(accepted->note.empty() ? done : accepted->note, common);
+  notice(accepted.note.empty() ? done : accepted.note, common);
   if (wants_table(common)) return 0;
   return print_document(
       Document{{"name", options.node}, {"drained", drained}, {"drain_reason", options.reason}},

@@ -50,30 +50,24 @@ std::string block(const Home& home, const JobId& job, std::size_t index, const s
 
 int print_ssh_config(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  int exit_code = 0;
-  const auto request = request_at({.job = typed, .rank = {}, .node = {}}, home, exit_code, common);
-  if (!request) return exit_code;
+  const Exec request = request_at({.job = typed, .rank = {}, .node = {}}, home);
   for (const std::string& path : {home.root.string(), muster_program()}) {
     if (is_plain(path)) continue;
     return print_error("ssh's settings cannot hold the path " + path + ": use another one",
                        internal_error, common);
   }
-  const auto found = open_job(home, request->job.value);
-  if (!found) return without_job(home, found.error(), common);
-  if (found->row.ended_at) {
-    return print_error("job " + found->row.name + " has ended: " + found->row.state,
+  const auto found = job_or_end(home, request.job.value);
+  if (found.row.ended_at) {
+    return print_error("job " + found.row.name + " has ended: " + found.row.state,
                        static_cast<int>(ExitCode::failure), common);
   }
-  const auto records = found->store->records_of(request->job);
-  if (!records) return print_error(records.error().message, internal_error, common);
-  if (const auto keys = ssh_keys_of(home, request->job); !keys) {
-    return print_error(keys.error().message, internal_error, common);
-  }
+  const auto records = or_end(found.store->records_of(request.job));
+  or_end(ssh_keys_of(home, request.job));
   std::string text;
   std::size_t index = 0;
-  std::istringstream nodes(found->row.nodes);
+  std::istringstream nodes(found.row.nodes);
   for (std::string node; std::getline(nodes, node, ',');) {
-    text += block(home, request->job, index++, account_on(*records, node));
+    text += block(home, request.job, index++, account_on(records, node));
   }
   write_all(Stream::out, text);
   return 0;

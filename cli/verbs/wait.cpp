@@ -80,9 +80,7 @@ int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> tim
   CommonOptions told = common;
   InterruptWatch interrupts;
   while (true) {
-    if (const auto read = read_again(awaited, common); !read) {
-      return print_error("cannot wait: " + read.error().message, internal_error, common);
-    }
+    or_end(read_again(awaited, common), internal_error, "cannot wait: ");
     const auto left = awaited.unfinished();
     if (left.empty()) return report_rows(awaited, awaited.exit_code(), common);
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
@@ -109,12 +107,11 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   Awaited awaited;
   for (const std::string& typed : options.jobs) {
-    auto found = open_job(home, typed);
-    if (!found) return without_job(home, found.error(), common);
-    awaited.store = std::move(found->store);
-    const auto is_same = [&](const JobRow& row) { return row.name == found->row.name; };
+    auto found = job_or_end(home, typed);
+    awaited.store = std::move(found.store);
+    const auto is_same = [&](const JobRow& row) { return row.name == found.row.name; };
     if (std::any_of(awaited.rows.begin(), awaited.rows.end(), is_same)) continue;
-    awaited.rows.emplace_back().name = found->row.name;
+    awaited.rows.emplace_back().name = found.row.name;
   }
   return wait_for(awaited, home, options.timeout, common);
 }

@@ -382,22 +382,17 @@ int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& c
   if (!misused.empty()) return print_error(misused, usage_error, common);
   const std::string misfit = reason_invalid(options.checks);
   if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  const auto tools = tools_of(options);
-  if (!tools) return print_error(tools.error().message, usage_error, common);
-  if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
+  const auto tools = or_end(tools_of(options), usage_error);
+  if (!options.save_golden.empty()) return save_golden(options.save_golden, tools, common);
 
   FabricLookOptions wanted;
   if (!options.profile.empty()) {
-    auto profile = named_profile(options.profile, common);
-    if (!profile) return print_error(profile.error().message, invalid_file, common);
-    wanted.profile = std::move(*profile);
+    wanted.profile = or_end(named_profile(options.profile, common), invalid_file);
   }
-  auto golden = golden_of(options.golden);
-  if (!golden) return print_error(golden.error().message, invalid_file, common);
-  wanted.golden = std::move(*golden);
+  wanted.golden = or_end(golden_of(options.golden), invalid_file);
   wanted.checks = options.checks;
   wanted.host = read_host_name();
-  wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, *tools); };
+  wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, tools); };
   wanted.now = wall_clock_now;
   const auto file = state_file(options, wanted.host);
   FabricLook look(std::move(wanted), remembered_fabric(file, common));

@@ -217,9 +217,8 @@ HostHealth answer_of(const Question& question, const NodeLooked& looked, const s
                       is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
 }
 
-// An answer for each node; or what the controller said instead of asking them.
-std::variant<std::vector<HostHealth>, Refused> ask_all(ControllerClient client,
-                                                       const Question& question) {
+// An answer for each node. A controller that refuses to ask them ends the verb.
+std::vector<HostHealth> ask_all(ControllerClient client, const Question& question) {
   std::map<std::string, std::string> waiting = question.target_of;
   std::vector<HostHealth> answers;
   const auto take = [&](const NodeLooked& looked, const std::string& payload) {
@@ -239,7 +238,7 @@ std::variant<std::vector<HostHealth>, Refused> ask_all(ControllerClient client,
         client, request, question.answered_within, [&] { return !waiting.empty(); }, take);
   };
   const Unanswered without = std::visit(ask, question.request);
-  if (without.refused) return *without.refused;
+  if (without.refused) throw VerbEnd(without.why, without.refused->exit_code);
   for (const auto& [node, target] : waiting) {
     answers.push_back(no_answer(node, target, without.why, utc_text(wall_clock_now())));
   }
@@ -308,27 +307,17 @@ int run_health_nodes(const HealthRunOptions& options, const CommonOptions& commo
   if (!misfit.empty()) return print_error(misfit, usage_error, common);
   std::optional<HealthProfile> profile;
   if (!options.profile.empty()) {
-    auto named = named_profile(options.profile, common);
-    if (!named) return print_error(named.error().message, invalid_file, common);
-    profile = std::move(*named);
+    profile = or_end(named_profile(options.profile, common), invalid_file);
   }
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  print_findings(known->findings, common);
-  const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
-  if (!targets) return print_error(targets.error().message, usage_error, common);
-  const Question question = options.measured
-                                ? measuring_question(*targets, profile, options, common)
-                                : question_of(*targets, profile, options);
-  auto client = ensure_controller(Home::from_environment(), common);
-  if (!client) return print_error(client.error().message, internal_error, common);
-  auto asked = ask_all(std::move(*client), question);
-  if (const auto* no = std::get_if<Refused>(&asked)) {
-    return print_error(no->message, no->exit_code, common);
-  }
+  const auto known = or_end(find_targets(common));
+  print_findings(known.findings, common);
+  const auto targets =
+      or_end(chosen_nodes(known.targets, options.target, options.nodes), usage_error);
+  const Question question = options.measured ? measuring_question(targets, profile, options, common)
+                                             : question_of(targets, profile, options);
   HealthResult result;
+  result.hosts = ask_all(or_end(ensure_controller(Home::from_environment(), common)), question);
   result.at = wall_clock_now();
-  result.hosts = std::move(std::get<std::vector<HostHealth>>(asked));
   const auto kind = [&](const HostHealth& answer) { return profile_of(question, answer); };
   compare_nodes(result.hosts, options.checks, kind, result.at);
   compare_figures(result.hosts, kind, result.at);

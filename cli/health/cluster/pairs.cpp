@@ -103,16 +103,14 @@ std::uint64_t new_seed() {
   return seed;
 }
 
-Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
-                                                 const std::string& token,
-                                                 const CommonOptions& common) {
-  const auto jobs = jobs_on_nodes(common);
-  if (!jobs) return jobs.error();
+std::vector<PairCandidate> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
+                                         const std::string& token, const CommonOptions& common) {
+  const auto jobs = or_end(jobs_on_nodes(common));
   std::vector<PairCandidate> candidates;
   std::vector<NodeCommand> commands;
   for (const NodeAddress& node : target.nodes) {
-    const auto job = jobs->find(node.id.value);
-    if (job != jobs->end()) {
+    const auto job = jobs.find(node.id.value);
+    if (job != jobs.end()) {
       candidates.push_back(held_candidate(node.id.value, job->second));
     } else {
       commands.push_back({node.id.value, {ready_probe}, token, readiness_limit});
@@ -279,57 +277,50 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   std::string misfit = misused_query(common);
   if (misfit.empty()) misfit = reason_invalid(options);
   if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  const auto ports = ports_for(options);
-  if (!ports) return print_error(ports.error().message, usage_error, common);
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  print_findings(known->findings, common);
-  const auto target = chosen_target(known->targets, options);
-  if (!target) return print_error(target.error().message, usage_error, common);
+  const auto ports = or_end(ports_for(options), usage_error);
+  const auto known = or_end(find_targets(common));
+  print_findings(known.findings, common);
+  const auto target = or_end(chosen_target(known.targets, options), usage_error);
   const auto profile = options.profile.empty()
-                           ? Result<HealthProfile>(target->health.value_or(HealthProfile{}))
-                           : named_profile(options.profile, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
+                           ? target.health.value_or(HealthProfile{})
+                           : or_end(named_profile(options.profile, common), invalid_file);
 
   const auto began = std::chrono::steady_clock::now();
   PairMeasureOptions measure;
   measure.token = new_token();
-  DeskNodes desk(*target, options.timeout.value_or(usual_pairs_timeout), common);
-  auto candidates = candidates_of(*target, desk, measure.token, common);
-  if (!candidates) return print_error(candidates.error().message, internal_error, common);
-  auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
-  if (!team) return print_error(team.error().message, unclear_health, common);
-  for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
-  if (team->members.size() < nodes_least) {
-    return print_error(std::to_string(team->members.size()) + " of " +
-                           std::to_string(target->nodes.size()) +
+  DeskNodes desk(target, options.timeout.value_or(usual_pairs_timeout), common);
+  auto team = or_end(team_of(candidates_of(target, desk, measure.token, common),
+                             {options.idle_only, options.force}),
+                     unclear_health);
+  for (const LeftOut& one : team.left_out) notice("skipped: " + one.node + ": " + one.why, common);
+  if (team.members.size() < nodes_least) {
+    return print_error(std::to_string(team.members.size()) + " of " +
+                           std::to_string(target.nodes.size()) +
                            " nodes can be measured: it takes 3 to find which of a pair is slow",
                        unclear_health, common);
   }
-  const auto rails = rails_for(options, *team, *profile);
-  if (!rails) return print_error(rails.error().message, unclear_health, common);
-  for (const std::string& hca : rails->not_of_all) {
+  const auto rails = or_end(rails_for(options, team, profile), unclear_health);
+  for (const std::string& hca : rails.not_of_all) {
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
-  measure.has_verbs = !rails->rails.empty();
-  const auto leaves = leaves_for(options, *ports, *team, rails->rails, common);
-  if (!leaves) return print_error(leaves.error().message, invalid_file, common);
-  const auto nodes = pair_nodes(team->members, rails->rails, *leaves);
+  measure.has_verbs = !rails.rails.empty();
+  const auto leaves = or_end(leaves_for(options, ports, team, rails.rails, common), invalid_file);
+  const auto nodes = pair_nodes(team.members, rails.rails, leaves);
 
-  measure.hosts = pair_hosts(*target);
-  measure.machines = pair_machines(team->members);
+  measure.hosts = pair_hosts(target);
+  measure.machines = pair_machines(team.members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
   measure.on_round = [&](const PairRound& round) { report_round(round, common); };
   announce(nodes, measure, common);
-  const auto settings = pair_settings(*profile, measure, new_seed());
+  const auto settings = pair_settings(profile, measure, new_seed());
   PairsResult result = measured(nodes, settings, desk, measure);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
-  result.target = target->name;
-  result.profile = profile->name;
-  result.left_out.insert(result.left_out.begin(), team->left_out.begin(), team->left_out.end());
-  result.busy = std::move(team->busy);
+  result.target = target.name;
+  result.profile = profile.name;
+  result.left_out.insert(result.left_out.begin(), team.left_out.begin(), team.left_out.end());
+  result.busy = std::move(team.busy);
   return tell(result, options, common);
 }
 
