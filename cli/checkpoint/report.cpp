@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/exported_model.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -32,12 +33,6 @@ Time created_at(std::uint64_t created_ns) {
 std::string hex(std::uint64_t value, int digits) {
   char text[17];
   std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string short_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4f", value);
   return text;
 }
 
@@ -219,7 +214,7 @@ Table lines_table(const std::vector<CheckpointLine>& lines) {
                facts ? bytes_text(facts->bytes) : "",
                facts ? local_text(created_at(facts->created_ns)) : "",
                facts ? std::to_string(facts->world) : "",
-               facts ? short_number(facts->loss_ema) : "", remark_of(line)});
+               facts ? formatted("%.4f", facts->loss_ema) : "", remark_of(line)});
   }
   return table;
 }

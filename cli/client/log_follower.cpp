@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -22,10 +22,7 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view pr
   if (name.size() <= prefix.size() + suffix.size()) return std::nullopt;
   name.remove_prefix(prefix.size());
   name.remove_suffix(suffix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
+  return read_integer(name);
 }
 
 template <class Visit>

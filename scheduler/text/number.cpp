@@ -14,10 +14,14 @@ constexpr std::string_view alphabet =
 
 }  // namespace
 
-std::string number_text(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", value);
+std::string formatted(const char* form, double value) {
+  char text[80];
+  std::snprintf(text, sizeof text, form, value);
   return text;
+}
+
+std::string number_text(double value) {
+  return formatted("%.6g", value);
 }
 
 std::optional<double> read_number(std::string_view text) {

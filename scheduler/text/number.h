@@ -10,6 +10,8 @@
 
 namespace muster {
 
+// As printf writes it: "%.1f ms" and "%.4f" for 0.25 give "0.2 ms" and "0.2500".
+std::string formatted(const char* form, double value);
 // Six digits: "0.5", "123456", "1.5e+12".
 std::string number_text(double value);
 
