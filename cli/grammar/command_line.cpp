@@ -4,7 +4,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/yaml/read_options.h"
@@ -142,13 +142,10 @@ void Arguments::folder(const std::string& names, std::string& value, const std::
 void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
                        const std::string& help) {
   const auto set = [&value, names](const std::string& text) {
-    std::int64_t number = -1;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || at != end || number < 0) {
+    value = read_integer(text);
+    if (!value || *value < 0) {
       throw CLI::ValidationError(names + ": expected a number, 0 or more, got '" + text + "'");
     }
-    value = number;
   };
   app_->add_option_function<std::string>(names, set, help)->type_name("NUMBER");
 }
@@ -309,6 +306,9 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
   Arguments arguments(*verb, parser_->offered);
   parser_->actions[verb] = [action = declare(arguments)](const CommonOptions& common) {
     try {
+      if (is_for_monitors(common.output) && !common.query.empty()) {
+        throw VerbEnd("--query goes with json, yaml and tsv", usage_error);
+      }
       return action(common);
     } catch (const VerbEnd& end) {
       const std::string why = end.what();

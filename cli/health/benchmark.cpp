@@ -86,6 +86,20 @@ Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSour
   return profile_by_sources(sources, "", "; --profile names one", common);
 }
 
+void check_options(const HealthActiveOptions& options) {
+  const auto minutes = options.burn_minutes.value_or(1);
+  if (minutes < 1 || minutes > verify_minutes_max) {
+    throw VerbEnd("--burn-minutes: expected 1 to " + std::to_string(verify_minutes_max) + ", got " +
+                      std::to_string(minutes),
+                  usage_error);
+  }
+  if (options.gate && options.burn_minutes) {
+    throw VerbEnd("--gate has no time for --burn-minutes", usage_error);
+  }
+  const std::string misnamed = misnamed_probe(options.only);
+  if (!misnamed.empty()) throw VerbEnd(misnamed, usage_error);
+}
+
 // Who says for how long means that it be run.
 BenchmarksAsked with_burn(BenchmarksAsked asked) {
   if (asked.burn_minutes && !asked.only.empty()) asked.only.emplace_back("cpu-sdc");
@@ -166,19 +180,8 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
   return host;
 }
 
-std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return misused;
-  const auto minutes = options.burn_minutes.value_or(1);
-  if (minutes < 1 || minutes > verify_minutes_max) {
-    return "--burn-minutes: expected 1 to " + std::to_string(verify_minutes_max) + ", got " +
-           std::to_string(minutes);
-  }
-  if (options.gate && options.burn_minutes) return "--gate has no time for --burn-minutes";
-  return misnamed_probe(options.only);
-}
-
 HealthRunOptions measuring_nodes(const HealthActiveOptions& options) {
+  check_options(options);
   HealthRunOptions run;
   static_cast<HealthAsked&>(run) = options;
   run.measured = with_burn(options);
@@ -193,10 +196,8 @@ std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions
 }
 
 int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misfit = reason_invalid(options, common);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  if (options.timeout)
-    return print_error("--timeout goes with NODE or --target", usage_error, common);
+  check_options(options);
+  if (options.timeout) throw VerbEnd("--timeout goes with NODE or --target", usage_error);
   HealthSources sources(own_sources("/"));
   const auto profile = or_end(profile_for(options, sources, common), invalid_file);
   MeasureWanted wanted;

@@ -25,8 +25,6 @@ struct HealthActiveOptions : HealthAsked, BenchmarksAsked {
   bool gate = false;  // a job is about to start here
 };
 
-// Empty, or what is wrong with them.
-std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common);
 // The same of nodes, beside each other.
 HealthRunOptions measuring_nodes(const HealthActiveOptions& options);
 

@@ -72,15 +72,12 @@ std::string limit_text(const HealthProfile& profile, const CheckSpec& check,
 }
 
 Document limits_document(const HealthProfile& profile, const CheckSpec& check) {
-  Document all = Document::array();
-  for (const CheckLimit& limit : check.limits) {
-    const auto value = limit_of(profile, check, limit.name);
-    all.push_back(Document{{"name", limit.name},
-                           {"unit", limit.unit},
-                           {"usual", value_or_null(limit.usual)},
-                           {"value", value_or_null(value)}});
-  }
-  return all;
+  return list_of(check.limits, [&](const CheckLimit& limit) {
+    return Document{{"name", limit.name},
+                    {"unit", limit.unit},
+                    {"usual", value_or_null(limit.usual)},
+                    {"value", value_or_null(limit_of(profile, check, limit.name))}};
+  });
 }
 
 std::string_view mode_word(const CheckRules& rules, const CheckSpec& check) {
@@ -131,17 +128,14 @@ void print_one(const HealthProfile& profile, const CheckSpec& check) {
 }
 
 Document profiles_document() {
-  Document all = Document::array();
-  for (const ShippedProfile& shipped : shipped_profiles()) {
+  return list_of(shipped_profiles(), [](const ShippedProfile& shipped) {
     const HealthProfile profile = profile_of(shipped);
-    const std::string& gpu = profile.match_gpu_name;
-    all.push_back(Document{{"name", shipped.name},
-                           {"gpu_name", gpu.empty() ? Document(nullptr) : Document(gpu)},
-                           {"gpus", value_or_null(profile.gpu.count)},
-                           {"ports", profile.ib.ports},
-                           {"rate_gbps", value_or_null(profile.ib.rate_gbps)}});
-  }
-  return all;
+    return Document{{"name", shipped.name},
+                    {"gpu_name", value_or_null(profile.match_gpu_name)},
+                    {"gpus", value_or_null(profile.gpu.count)},
+                    {"ports", profile.ib.ports},
+                    {"rate_gbps", value_or_null(profile.ib.rate_gbps)}};
+  });
 }
 
 }  // namespace

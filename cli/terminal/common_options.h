@@ -13,6 +13,9 @@ namespace muster {
 
 // The last three are forms that monitors read: of `health` only.
 enum class OutputFormat { table, json, yaml, tsv, none, jsonl, prometheus, nagios };
+inline bool is_for_monitors(OutputFormat form) {
+  return form > OutputFormat::none;
+}
 enum class ColorChoice { automatic, always, never };
 
 struct CommonOptions {

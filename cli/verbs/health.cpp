@@ -7,7 +7,6 @@
 #include "cli/health/cluster/pairs.h"
 #include "cli/health/profile.h"
 #include "cli/health/run.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 
 namespace muster {
@@ -82,12 +81,6 @@ bool is_of_cluster(const HealthAsked& asked) {
   return !asked.nodes.empty() || !asked.target.empty();
 }
 
-int of_nodes(const std::string& misfit, const HealthRunOptions& options,
-             const CommonOptions& common) {
-  return misfit.empty() ? run_health_nodes(options, common)
-                        : print_error(misfit, usage_error, common);
-}
-
 void declare_prometheus_file(Arguments& of, std::string& file) {
   of.option("--prometheus-file", file, "Also write this file, for a node exporter: DIR/NAME.prom");
 }
@@ -127,8 +120,7 @@ void declare_run(Arguments& of, HealthRunOptions& options) {
 }
 
 int run(const HealthRunOptions& options, const CommonOptions& common) {
-  return is_of_cluster(options) ? of_nodes(reason_invalid(options, common), options, common)
-                                : run_health(options, common);
+  return is_of_cluster(options) ? run_health_nodes(options, common) : run_health(options, common);
 }
 
 VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer) {
@@ -170,28 +162,22 @@ void add_checks_and_profiles(CommandLine& line) {
       });
 }
 
-struct LearnOptions {
-  HealthLearnOptions learn;
-  std::string root;
-};
-
 void add_learn_and_record(CommandLine& line) {
   VerbTexts learn =
       texts_of("learn", "Write a profile from this host, which is known to be good", learn_footer);
   learn.own_output_option = true;
-  line.verb_of<LearnOptions>(
+  line.verb_of<HealthLearnOptions>(
       health_group, learn,
-      [](const LearnOptions& options, const CommonOptions& common) {
-        return learn_health(own_sources(options.root), options.learn, common);
+      [](const HealthLearnOptions& options, const CommonOptions& common) {
+        return learn_health(own_sources(options.root), options, common);
       },
-      [](Arguments& of, LearnOptions& options) {
-        of.option("--name", options.learn.name, "Of the profile, default learned-HOST");
-        of.option("-o,--output", options.learn.file, "Write this file instead of printing");
+      [](Arguments& of, HealthLearnOptions& options) {
+        of.option("--name", options.name, "Of the profile, default learned-HOST");
+        of.option("-o,--output", options.file, "Write this file instead of printing");
         of.folder("--root", options.root, root_help);
-        of.flag("--measure", options.learn.measure,
-                "Minimums too: load this idle host for some minutes");
-        of.option("--disk", options.learn.disk, "With --measure: the disk of this DIR too");
-        of.flag("--force", options.learn.force, "With --measure: even if the host is not idle");
+        of.flag("--measure", options.measure, "Minimums too: load this idle host for some minutes");
+        of.option("--disk", options.disk, "With --measure: the disk of this DIR too");
+        of.flag("--force", options.force, "With --measure: even if the host is not idle");
       });
   line.verb_of<HealthRecordOptions>(
       health_group,
@@ -222,9 +208,8 @@ void declare_benchmark(Arguments& of, HealthActiveOptions& options) {
 }
 
 int benchmark(const HealthActiveOptions& options, const CommonOptions& common) {
-  return is_of_cluster(options)
-             ? of_nodes(reason_invalid(options, common), measuring_nodes(options), common)
-             : run_health_active(options, common);
+  return is_of_cluster(options) ? run_health_nodes(measuring_nodes(options), common)
+                                : run_health_active(options, common);
 }
 
 void declare_fabric(Arguments& of, HealthFabricOptions& options) {

@@ -23,15 +23,14 @@ namespace {
 constexpr int looks_most = 5;
 constexpr std::size_t golden_bytes_max = 64u << 20;
 
-std::string reason_invalid(const std::vector<std::string>& patterns) {
+void check_fabric_patterns(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const CheckSpec& spec) { return fits_pattern(pattern, spec.id); };
-    if (std::ranges::none_of(fabric_checks(), fits)) {
-      return "--check: no check of the fabric is called '" + pattern +
-             "'; `muster health checks` lists them, as fab.…";
-    }
+    if (std::ranges::any_of(fabric_checks(), fits)) continue;
+    throw VerbEnd("--check: no check of the fabric is called '" + pattern +
+                      "'; `muster health checks` lists them, as fab.…",
+                  usage_error);
   }
-  return {};
 }
 
 // Two planes of a host are two fabrics.
@@ -47,15 +46,13 @@ std::optional<std::filesystem::path> state_file(const HealthFabricOptions& optio
 }
 
 // What was kept when all was well, read as the tool's own answer.
-Result<std::optional<Fabric>> golden_of(const std::string& file) {
-  if (file.empty()) return std::optional<Fabric>();
-  auto text = read_input(file, golden_bytes_max);
-  if (!text) return text.error();
-  Fabric golden = read_ibnetdiscover({std::move(*text), "", false});
-  if (golden.nodes.empty()) {
-    return Error{file + ": this is not what ibnetdiscover -p says; --save-baseline writes it"};
-  }
-  return std::optional(std::move(golden));
+std::optional<Fabric> golden_of(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  Fabric golden =
+      read_ibnetdiscover({or_end(read_input(file, golden_bytes_max), invalid_file), "", false});
+  if (!golden.nodes.empty()) return golden;
+  throw VerbEnd(file + ": this is not what ibnetdiscover -p says; --save-baseline writes it",
+                invalid_file);
 }
 
 int save_golden(const std::string& file, const FabricToolOptions& tools,
@@ -76,14 +73,13 @@ int save_golden(const std::string& file, const FabricToolOptions& tools,
   return code;
 }
 
-Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {
+FabricToolOptions tools_of(const HealthFabricOptions& options) {
   FabricToolOptions tools;
   if (options.deadline) tools.deadline = *options.deadline;
-  if (tools.deadline <= Milliseconds{0}) return Error{"--deadline: expected more than 0"};
-  if (options.hca.empty()) return tools;
-  const auto port = read_hca_port(options.hca);
-  if (!port) return Error{"--hca: " + port.error().message};
-  tools.port = *port;
+  if (tools.deadline <= Milliseconds{0}) {
+    throw VerbEnd("--deadline: expected more than 0", usage_error);
+  }
+  if (!options.hca.empty()) tools.port = or_end(read_hca_port(options.hca), usage_error, "--hca: ");
   return tools;
 }
 
@@ -378,18 +374,15 @@ Document fabric_document(const FabricResult& result) {
 }
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return print_error(misused, usage_error, common);
-  const std::string misfit = reason_invalid(options.checks);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  const auto tools = or_end(tools_of(options), usage_error);
+  check_fabric_patterns(options.checks);
+  const FabricToolOptions tools = tools_of(options);
   if (!options.save_golden.empty()) return save_golden(options.save_golden, tools, common);
 
   FabricLookOptions wanted;
   if (!options.profile.empty()) {
     wanted.profile = or_end(named_profile(options.profile, common), invalid_file);
   }
-  wanted.golden = or_end(golden_of(options.golden), invalid_file);
+  wanted.golden = golden_of(options.golden);
   wanted.checks = options.checks;
   wanted.host = read_host_name();
   wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, tools); };

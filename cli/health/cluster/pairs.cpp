@@ -41,7 +41,7 @@ constexpr std::int64_t port_most = 50'000;
 constexpr std::size_t leaves_bytes_most = 4u << 20;
 constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
 
-std::string reason_invalid(const HealthPairsOptions& options) {
+std::string misuse_of(const HealthPairsOptions& options) {
   const Milliseconds time = options.time.value_or(usual_time);
   if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
     return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
@@ -63,18 +63,16 @@ std::string reason_invalid(const HealthPairsOptions& options) {
   return {};
 }
 
-Result<ComputeTarget> chosen_target(const std::vector<ComputeTarget>& known,
-                                    const HealthPairsOptions& options) {
+ComputeTarget chosen_target(const std::vector<ComputeTarget>& known,
+                            const HealthPairsOptions& options) {
   auto targets = chosen_nodes(known, options.target, options.nodes);
-  if (!targets) return targets.error();
-  if (targets->size() > 1) {
-    return Error{"the nodes are of several compute targets: --target names one"};
+  if (targets.size() > 1) {
+    throw VerbEnd("the nodes are of several compute targets: --target names one", usage_error);
   }
-  const std::string lonely = unreachable_by_others(targets->front());
-  if (!lonely.empty()) {
-    return Error{"node " + lonely + " has no address that other nodes could connect to"};
-  }
-  return std::move(targets->front());
+  const std::string lonely = unreachable_by_others(targets.front());
+  if (lonely.empty()) return std::move(targets.front());
+  throw VerbEnd("node " + lonely + " has no address that other nodes could connect to",
+                usage_error);
 }
 
 template <class Bytes>
@@ -125,12 +123,10 @@ std::vector<PairCandidate> candidates_of(const ComputeTarget& target, DeskNodes&
   return candidates;
 }
 
-Result<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
+std::vector<HcaPort> ports_for(const HealthPairsOptions& options) {
   std::vector<HcaPort> ports;
   for (const std::string& hca : options.hcas) {
-    const auto port = read_hca_port(hca);
-    if (!port) return Error{"--hca: " + port.error().message};
-    ports.push_back(*port);
+    ports.push_back(or_end(read_hca_port(hca), usage_error, "--hca: "));
   }
   return ports;
 }
@@ -148,31 +144,29 @@ Result<LeafOfNode> ask_leaves(const std::vector<HcaPort>& ports, const PairTeam&
   return leaves ? leaves : leaves_by_names(fabrics);
 }
 
-Result<LeafOfNode> leaves_for(const HealthPairsOptions& options, const std::vector<HcaPort>& ports,
-                              const PairTeam& team, const std::vector<std::string>& rails,
-                              const CommonOptions& common) {
+LeafOfNode leaves_for(const HealthPairsOptions& options, const std::vector<HcaPort>& ports,
+                      const PairTeam& team, const std::vector<std::string>& rails,
+                      const CommonOptions& common) {
   if (!options.leaves.empty()) {
-    const auto text = read_input(options.leaves, leaves_bytes_most);
-    if (!text) return text.error();
-    auto leaves = read_leaves(*text);
-    if (!leaves) return Error{options.leaves + ": " + leaves.error().message};
-    return leaves;
+    const auto text = or_end(read_input(options.leaves, leaves_bytes_most), invalid_file);
+    return or_end(read_leaves(text), invalid_file, options.leaves + ": ");
   }
-  if (rails.empty()) return LeafOfNode{};
+  if (rails.empty()) return {};
   auto leaves = ask_leaves(ports, team, rails);
-  if (leaves) return leaves;
+  if (leaves) return std::move(*leaves);
   notice("leaf switches are not known (" + leaves.error().message +
              "): all nodes count as below one; --topology names them",
          common);
-  return LeafOfNode{};
+  return {};
 }
 
-Result<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
-                              const HealthProfile& profile) {
-  if (options.tcp) return CommonRails{};
+CommonRails rails_for(const HealthPairsOptions& options, const PairTeam& team,
+                      const HealthProfile& profile) {
+  if (options.tcp) return {};
   CommonRails rails = common_rails(team.members, profile);
   if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
-  return Error{"the nodes have no InfiniBand device in common; --tcp measures over TCP"};
+  throw VerbEnd("the nodes have no InfiniBand device in common; --tcp measures over TCP",
+                unclear_health);
 }
 
 void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
@@ -274,13 +268,13 @@ void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
 }  // namespace
 
 int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
-  std::string misfit = misused_query(common);
-  if (misfit.empty()) misfit = reason_invalid(options);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  const auto ports = or_end(ports_for(options), usage_error);
+  if (const std::string misuse = misuse_of(options); !misuse.empty()) {
+    throw VerbEnd(misuse, usage_error);
+  }
+  const auto ports = ports_for(options);
   const auto known = or_end(find_targets(common));
   print_findings(known.findings, common);
-  const auto target = or_end(chosen_target(known.targets, options), usage_error);
+  const auto target = chosen_target(known.targets, options);
   const auto profile = options.profile.empty()
                            ? target.health.value_or(HealthProfile{})
                            : or_end(named_profile(options.profile, common), invalid_file);
@@ -299,12 +293,12 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
                            " nodes can be measured: it takes 3 to find which of a pair is slow",
                        unclear_health, common);
   }
-  const auto rails = or_end(rails_for(options, team, profile), unclear_health);
+  const auto rails = rails_for(options, team, profile);
   for (const std::string& hca : rails.not_of_all) {
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
   measure.has_verbs = !rails.rails.empty();
-  const auto leaves = or_end(leaves_for(options, ports, team, rails.rails, common), invalid_file);
+  const auto leaves = leaves_for(options, ports, team, rails.rails, common);
   const auto nodes = pair_nodes(team.members, rails.rails, leaves);
 
   measure.hosts = pair_hosts(target);

@@ -7,6 +7,7 @@
 #include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
+#include "launcher/wire/json_fields.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/recorded_node.h"
@@ -123,7 +124,8 @@ TEST_CASE("what was measured stands until it passed three times in ten minutes")
   judged(measured({number("stream_mb_per_s", 10)}), profile, state, 0);
   const auto good = measured({number("stream_mb_per_s", 9900)});
   for (const int minute : {1, 2, 3}) {
-    state = *decode_health_state(encode_health_state(state));
+    state = *read_versioned_json<HealthState>(versioned_json(state, health_state_version),
+                                              health_state_version);
     const auto look = judged(good, profile, state, minute);
     CHECK(look.verdict.state == HealthExit::drained);
   }

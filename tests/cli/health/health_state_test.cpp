@@ -5,7 +5,10 @@
 
 #include <cstdlib>
 
+#include "launcher/os/read_file.h"
+#include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
+#include "tests/cli/command_site.h"
 #include "tests/cli/folder.h"
 
 using namespace muster;
@@ -38,11 +41,23 @@ HealthState full_state() {
   return state;
 }
 
+// What goes to stderr meanwhile.
+template <class Act>
+std::string said(Act act) {
+  const Folder folder;
+  {
+    const CaughtStream err(STDERR_FILENO, folder.path() / "said");
+    act();
+  }
+  return text_of_file(folder.path() / "said");
+}
+
 }  // namespace
 
 TEST_CASE("what is remembered reads back as it was written") {
   const HealthState state = full_state();
-  const auto read = decode_health_state(encode_health_state(state));
+  const auto read = read_versioned_json<HealthState>(versioned_json(state, health_state_version),
+                                                     health_state_version);
   REQUIRE(read);
   CHECK(read->host == "n17");
   CHECK(read->judged_at == SinceBoot(12'345'678));
@@ -65,41 +80,38 @@ TEST_CASE("a state that is broken, foreign or of another version is an error, ne
                                {"last": "maybe"}}}}})",
                            "\xff\xfe\x01"}) {
     CAPTURE(text);
-    CHECK_FALSE(decode_health_state(text));
+    CHECK_FALSE(read_versioned_json<HealthState>(text, health_state_version));
   }
-  std::string text = encode_health_state(full_state());
+  std::string text = versioned_json(full_state(), health_state_version);
   for (std::size_t size = 0; size + 1 < text.size(); size += 7) {
-    CHECK_FALSE(decode_health_state(text.substr(0, size)));
+    CHECK_FALSE(read_versioned_json<HealthState>(text.substr(0, size), health_state_version));
   }
 }
 
 TEST_CASE("the file is its owner's alone, and so is the directory that is made for it") {
   const Folder folder;
   const auto path = folder.path() / "new" / "health.state";
-  CHECK(load_health_state(path));
-  CHECK_FALSE(*load_health_state(path));
-  REQUIRE(save_health_state(path, full_state()));
+  CHECK(said([&] { CHECK(remembered_health(path, "n17", {}).profile.empty()); }).empty());
+  remember(path, full_state(), {});
   struct stat facts {};
   REQUIRE(::stat(path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
   REQUIRE(::stat(path.parent_path().c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0700);
-  const auto read = load_health_state(path);
-  REQUIRE(read);
-  REQUIRE(*read);
-  CHECK((*read)->profile == "ND96isr_H100_v5");
+  CHECK(remembered_health(path, "n17", {}).profile == "ND96isr_H100_v5");
 }
 
 TEST_CASE("what stands in the place of a state and is none is said by name") {
   const Folder folder;
   folder.append("broken", "{\"version\": 1,");
-  CHECK_THAT(load_health_state(folder.path() / "broken").error().message,
-             ContainsSubstring("broken: it is broken"));
-  CHECK_THAT(load_health_state(folder.path()).error().message, ContainsSubstring("is no file"));
+  const auto said_of = [&](const std::filesystem::path& path) {
+    return said([&] { remembered_health(path, "n17", {}); });
+  };
+  CHECK_THAT(said_of(folder.path() / "broken"), ContainsSubstring("broken: it is broken"));
+  CHECK_THAT(said_of(folder.path()), ContainsSubstring("is no file"));
   REQUIRE(::mkfifo((folder.path() / "fifo").c_str(), 0600) == 0);
-  CHECK_THAT(load_health_state(folder.path() / "fifo").error().message,
-             ContainsSubstring("is no file"));
-  CHECK_THAT(save_health_state(folder.path() / "broken" / "x", {}).error().message,
+  CHECK_THAT(said_of(folder.path() / "fifo"), ContainsSubstring("is no file"));
+  CHECK_THAT(said([&] { remember(folder.path() / "broken" / "x", HealthState{}, {}); }),
              ContainsSubstring("broken/x: Not a directory"));
 }
 
