@@ -95,7 +95,7 @@ int stop_controller(const Home& home) {
   const auto ended = stop_supervised(home);
   if (!asked || !ended) {
     const Error& why = asked ? ended.error() : asked.error();
-    return print_error("cannot stop the controller: " + why.message, internal_error, common);
+    throw VerbEnd(internal_error, "cannot stop the controller: " + why.message);
   }
   const bool was_there = asked->was_there || *ended;
   notice(was_there ? "the controller is stopped" : "no controller was running", common);

@@ -166,10 +166,6 @@ Document shape_document(const Manifest& manifest) {
                   {"vocabulary", shape.vocabulary}, {"tied", shape.tied}};
 }
 
-Document fork_document(const GenerationFork& fork) {
-  return Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}};
-}
-
 std::string name_of(const CheckedCheckpoint& checked) {
   return std::filesystem::path(checked.path).filename().string();
 }
@@ -227,7 +223,9 @@ Document manifest_document(const Manifest& manifest, const CheckpointLine& line)
   out["tokens"] = manifest.tokens;
   out["nodes"] = manifest.nodes;
   out["previous"] = value_or_null(manifest.previous);
-  out["lineage"] = list_of(manifest.lineage, fork_document);
+  out["lineage"] = list_of(manifest.lineage, [](const GenerationFork& fork) {
+    return Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}};
+  });
   out["code_hash"] = hex(manifest.code_hash, 16);
   out["config_hash"] = hex(manifest.config_hash, 16);
   out["state_hash"] = hex(manifest.state_hash, 16);

@@ -15,7 +15,6 @@ constexpr int names_shown = 5;
 constexpr int names_compared = 1000;
 
 Error unknown_job(const Store& store, const std::string& typed) {
-  std::string message = "job " + quoted_text(typed) + " not found";
   JobFilter filter;
   filter.limit = names_compared;
   filter.include_archived = true;
@@ -24,9 +23,8 @@ Error unknown_job(const Store& store, const std::string& typed) {
   if (rows) {
     for (const JobRow& row : *rows) names.push_back(row.name);
   }
-  const std::string meant = did_you_mean(typed, names);
-  if (!meant.empty()) return Error{message + "; " + meant};
-  return Error{message + "; `muster list --all-results` shows all jobs"};
+  return Error{"job " + quoted_text(typed) + " not found; " +
+               did_you_mean(typed, names, "`muster list --all-results` shows all jobs")};
 }
 
 }  // namespace
@@ -65,6 +63,13 @@ Result<JobHistory> history_of(const FoundJob& found) {
   auto links = found.store->links_during(found.id());
   if (!links) return links.error();
   return JobHistory{std::move(*records), std::move(*links)};
+}
+
+const JobSubmitted* submission_in(const std::vector<Record>& records) {
+  for (const Record& record : records) {
+    if (const auto* submitted = record_as<JobSubmitted>(record)) return submitted;
+  }
+  return nullptr;
 }
 
 FoundJob job_or_end(const Home& home, const std::string& typed) {

@@ -28,6 +28,9 @@ struct JobHistory {
 };
 Result<JobHistory> history_of(const FoundJob& found);
 
+// Of a job's records; null: it is not among them.
+const JobSubmitted* submission_in(const std::vector<Record>& records);
+
 // What a verb returns when its job is not there.
 inline constexpr int no_such_job = 1;
 

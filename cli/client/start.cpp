@@ -273,8 +273,8 @@ Accepted accepted_or_end(const Home& home, const ToController& question, const s
                          const CommonOptions& common) {
   const auto answer = or_end(ask_controller(home, question, common), internal_error, attempt);
   if (const auto* yes = std::get_if<Accepted>(&answer)) return *yes;
-  if (const auto* no = std::get_if<Refused>(&answer)) throw VerbEnd(no->message, no->exit_code);
-  throw VerbEnd("the controller gave an unexpected answer", internal_error);
+  if (const auto* no = std::get_if<Refused>(&answer)) throw VerbEnd(no->exit_code, no->message);
+  throw VerbEnd(internal_error, "the controller gave an unexpected answer");
 }
 
 std::string muster_program() {

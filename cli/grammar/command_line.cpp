@@ -307,7 +307,7 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
   parser_->actions[verb] = [action = declare(arguments)](const CommonOptions& common) {
     try {
       if (is_for_monitors(common.output) && !common.query.empty()) {
-        throw VerbEnd("--query goes with json, yaml and tsv", usage_error);
+        throw VerbEnd(usage_error, "--query goes with json, yaml and tsv");
       }
       return action(common);
     } catch (const VerbEnd& end) {

@@ -21,25 +21,19 @@
 
 namespace muster {
 
-struct HealthActiveOptions : HealthAsked, BenchmarksAsked {
-  bool gate = false;  // a job is about to start here
-};
+// With what it means. Ends the verb where it makes no sense.
+BenchmarksAsked checked_benchmarks(BenchmarksAsked asked);
 
-// The same of nodes, beside each other.
-HealthRunOptions measuring_nodes(const HealthActiveOptions& options);
-
-// Where it is remembered what was found; nothing: nowhere. Before a job processors may be busy:
-// that a floor was missed then proves nothing later.
-std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
+// Before a job processors may be busy: that a floor was missed then proves nothing later.
+std::optional<std::filesystem::path> active_state_file(const HealthRunOptions& options,
                                                        const std::string& host);
 
-int run_health_active(const HealthActiveOptions& options, const CommonOptions& common);
+int run_health_active(const HealthRunOptions& options, const CommonOptions& common);
 
 // Forced: what is busy is told, and proves nothing.
 struct MeasureWanted : BenchmarksAsked {
-  bool learns = false;               // all that the node can run, floor or none
-  bool before_a_job = false;         // that will have the processors as they are
-  std::vector<std::string> program;  // empty: muster agent probe
+  bool learns = false;                    // all that the node can run, floor or none
+  std::vector<std::string> program = {};  // empty: muster agent probe
 };
 
 // What a person at that host can do about it.

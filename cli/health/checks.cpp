@@ -164,15 +164,17 @@ Document checks_document(const HealthProfile& profile, const std::string& patter
   return all;
 }
 
-int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
-  const HealthProfile profile =
-      typed.empty() ? HealthProfile{} : or_end(named_profile(typed, common), invalid_file);
+int show_checks(const HealthChecksOptions& options, const CommonOptions& common) {
+  const std::string& id = options.name;
+  const HealthProfile profile = options.profile.empty()
+                                    ? HealthProfile{}
+                                    : or_end(named_profile(options.profile, common), invalid_file);
   const std::string pattern = id.empty() ? "*" : id;
   const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
   if (std::ranges::none_of(every_check(), fits)) {
     const std::string meant = did_you_mean(id, names_of_checks());
-    return print_error("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant),
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant));
   }
   if (!wants_table(common)) {
     Document all = checks_document(profile, pattern);
@@ -192,7 +194,7 @@ int show_profiles(const std::string& name, const CommonOptions& common) {
       write_all(Stream::out, shipped->text);
       return 0;
     }
-    return print_error(unknown_profile(name).message, usage_error, common);
+    throw VerbEnd(usage_error, unknown_profile(name).message);
   }
   if (!wants_table(common)) return print_document(profiles_document(), common);
   Table table({"PROFILE", "GPUS", "GPU", "PORTS", "GBIT/S"});

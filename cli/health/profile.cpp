@@ -14,6 +14,7 @@
 #include "health/checks/infiniband/sources.h"
 #include "health/learn/profile.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/profile/reader.h"
 #include "templates/yaml/value.h"
 
@@ -47,10 +48,8 @@ std::string model_of(std::string_view information) {
   constexpr std::string_view key = "Model:";
   const std::size_t at = information.find(key);
   if (at == information.npos) return {};
-  std::string_view model = information.substr(at + key.size());
-  model = model.substr(0, model.find('\n'));
-  model.remove_prefix(std::min(model.find_first_not_of(" \t"), model.size()));
-  return std::string(model);
+  const std::string_view model = information.substr(at + key.size());
+  return std::string(trimmed(model.substr(0, model.find('\n'))));
 }
 
 // The model of most of them: one of another is a fault and no other kind of node.
@@ -109,7 +108,7 @@ void read_back(const std::string& text, const CommonOptions& common) {
   const auto findings = read_health_profile("profile", text, names_of_checks()).findings;
   if (!has_errors(findings)) return;
   print_findings(findings, common);
-  throw VerbEnd("no profile can be made of what was read: is this node healthy?", internal_error);
+  throw VerbEnd(internal_error, "no profile can be made of what was read: is this node healthy?");
 }
 
 void report_left_out(const LearnedProfile& learned, const HealthSources& sources,
@@ -128,7 +127,7 @@ void measure_floors(HealthSources& sources, const HealthLearnOptions& options,
                   common);
   }
   if (!sources.is_this_host()) {
-    throw VerbEnd("--measure goes with this host alone, not with a recorded one", usage_error);
+    throw VerbEnd(usage_error, "--measure goes with this host alone, not with a recorded one");
   }
   MeasureWanted wanted;
   wanted.learns = true;
@@ -153,9 +152,8 @@ HealthProfile profile_of(const ShippedProfile& shipped) {
 Error unknown_profile(const std::string& typed) {
   std::vector<std::string> names;
   for (const ShippedProfile& each : shipped_profiles()) names.emplace_back(each.name);
-  const std::string meant = did_you_mean(typed, names);
   return Error{"there is no health profile '" + typed + "'; " +
-               (meant.empty() ? "`muster health profiles` lists them, or name a file" : meant)};
+               did_you_mean(typed, names, "`muster health profiles` lists them, or name a file")};
 }
 
 Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common,
@@ -225,11 +223,9 @@ int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& op
     write_all(Stream::out, text);
     return 0;
   }
-  const int code = write_new_file(options.file, text, common);
-  if (code == 0) {
-    notice("wrote " + options.file + "; next: muster health --profile " + options.file, common);
-  }
-  return code;
+  write_new_file(options.file, text);
+  notice("wrote " + options.file + "; next: muster health --profile " + options.file, common);
+  return 0;
 }
 
 }  // namespace muster

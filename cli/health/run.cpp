@@ -29,14 +29,6 @@ namespace {
 // As many samples as a profile may ask for within a person's patience.
 constexpr int host_looks_most = 5;
 
-std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
-                                                const HealthSources& sources) {
-  if (options.forget) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  // A recorded host's counters do not go on.
-  return sources.is_this_host() ? usual_state_file(sources.host()) : std::nullopt;
-}
-
 HealthProfile profile_for(const HealthRunOptions& options, const LookWanted& wanted,
                           HealthSources& sources, HealthState& state, const CommonOptions& common) {
   if (options.profile_alone || !options.profile.empty()) {
@@ -102,15 +94,22 @@ SourceFiles files_of(HealthSources& sources) {
 
 }  // namespace
 
+std::optional<std::filesystem::path> state_file_of(const HealthKept& options,
+                                                   const std::string& host,
+                                                   const std::string& kind) {
+  if (options.forget) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  return usual_state_file(host, kind);
+}
+
 void check_patterns(const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = names_of_checks();
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const std::string& name) { return fits_pattern(pattern, name); };
     if (std::ranges::any_of(names, fits)) continue;
-    const std::string meant = did_you_mean(pattern, names);
-    throw VerbEnd("--check: no check is called '" + pattern + "'; " +
-                      (meant.empty() ? "`muster health checks` lists them" : meant),
-                  usage_error);
+    throw VerbEnd(usage_error,
+                  "--check: no check is called '" + pattern + "'; " +
+                      did_you_mean(pattern, names, "`muster health checks` lists them"));
   }
 }
 
@@ -120,7 +119,9 @@ PreparedLook prepare_look(const HealthRunOptions& options, const LookWanted& wan
   HealthSourcesOptions reading = own_sources(options.root);
   reading.limits = wanted.limits;
   prepared.sources = std::make_unique<HealthSources>(std::move(reading));
-  prepared.state_file = state_file(options, *prepared.sources);
+  // A recorded host's counters do not go on.
+  const bool is_kept = prepared.sources->is_this_host() || !options.state.empty();
+  if (is_kept) prepared.state_file = state_file_of(options, prepared.sources->host());
   HealthState state = remembered_health(prepared.state_file, prepared.sources->host(), common);
   LookOptions look;
   look.profile = profile_for(options, wanted, *prepared.sources, state, common);
@@ -151,7 +152,7 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
   check_patterns(options.checks);
-  if (options.timeout) throw VerbEnd("--timeout goes with NODE or --target", usage_error);
+  if (options.timeout) throw VerbEnd(usage_error, "--timeout goes with NODE or --target");
   if (options.slurm) return run_slurm_hook(options, common);
   LookWanted wanted;
   wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
@@ -186,8 +187,7 @@ int record_health(const HealthRecordOptions& options, const CommonOptions& commo
   std::string replay = "muster health --root " + options.directory;
   if (!profile.name.empty()) {
     const std::string file = options.directory + "/" + profile_file;
-    const int code = write_new_file(file, write_health_profile(profile), common);
-    if (code != 0) return code;
+    write_new_file(file, write_health_profile(profile));
     replay += " --profile " + file;
   }
   notice(std::to_string(sources.all().files.all().size()) + " sources are in " + options.directory +

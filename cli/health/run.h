@@ -39,6 +39,7 @@ struct BenchmarksAsked {
   std::string disk;               // a directory; empty: no disk is written
   std::optional<std::int64_t> burn_minutes;  // of processors under full load, verified
   bool force = false;                        // idle or not
+  bool gate = false;  // a job is about to start here, and will have the processors as they are
 };
 
 struct HealthRunOptions : HealthAsked {
@@ -53,6 +54,11 @@ struct HealthRunOptions : HealthAsked {
   std::string hook = "health";
   std::string scontrol = "scontrol";
 };
+
+// Where it is remembered what was found; nothing: nowhere.
+std::optional<std::filesystem::path> state_file_of(const HealthKept& options,
+                                                   const std::string& host,
+                                                   const std::string& kind = "health");
 
 // A pattern that fits no check ends the verb.
 void check_patterns(const std::vector<std::string>& patterns);

@@ -76,9 +76,9 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
 int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string name = environment("SLURMD_NODENAME");
   if (!is_slurm_node_name(name)) {
-    return print_error(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
-                                    : "SLURMD_NODENAME: '" + name + "' is no name of one node",
-                       usage_error, common);
+    throw VerbEnd(usage_error, name.empty()
+                                   ? "SLURMD_NODENAME is not set: Slurm did not start this"
+                                   : "SLURMD_NODENAME: '" + name + "' is no name of one node");
   }
   LookWanted wanted;
   wanted.phase = Phase::periodic;

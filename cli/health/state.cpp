@@ -4,13 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
@@ -22,11 +24,6 @@ namespace {
 
 // Histories are bounded; a file of this size is none of ours.
 constexpr off_t bytes_max = 64ll << 20;
-
-bool is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
 
 std::string file_name(const std::string& kind, const std::string& host) {
   std::string name = kind + "-" + host + ".state";
@@ -69,7 +66,7 @@ Result<std::optional<State>> load(const std::filesystem::path& path) {
   const auto text = read_state(path);
   if (!text) return text.error();
   if (!*text) return std::optional<State>();
-  auto state = read_versioned_json<State>(**text, health_state_version);
+  auto state = read_versioned_json<State>(**text, state_version);
   if (!state) return Error{path.string() + ": " + state.error().message};
   return std::optional(std::move(*state));
 }
@@ -86,7 +83,7 @@ template <class State>
 void write_or_say(const std::optional<std::filesystem::path>& path, const State& state,
                   const CommonOptions& common) {
   if (!path) return;
-  const auto saved = write_state(*path, versioned_json(state, health_state_version));
+  const auto saved = write_state(*path, versioned_json(state, state_version));
   if (!saved) notice(saved.error().message + ": state not saved", common);
 }
 
@@ -94,10 +91,11 @@ void write_or_say(const std::optional<std::filesystem::path>& path, const State&
 
 std::optional<std::filesystem::path> usual_state_file(const std::string& host,
                                                       const std::string& kind) {
-  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
-    const Home home = Home::from_environment();
-    if (!home.root.empty()) return home.root / file_name(kind, host);
-  }
+  constexpr std::array names{"MUSTER_HOME", "XDG_STATE_HOME", "HOME"};
+  const bool is_named =
+      std::ranges::any_of(names, [](const char* name) { return !environment(name).empty(); });
+  const Home home = is_named ? Home::from_environment() : Home{};
+  if (!home.root.empty()) return home.root / file_name(kind, host);
   if (::geteuid() != 0) return std::nullopt;
   return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
 }

@@ -20,7 +20,7 @@
 
 namespace muster {
 
-inline constexpr int health_state_version = 1;
+inline constexpr int state_version = 1;
 
 struct HealthState {
   std::string host;

@@ -14,6 +14,7 @@
 #include "cli/terminal/files.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/controller/store/job_leavings.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
@@ -33,8 +34,8 @@ constexpr Milliseconds abandoned_after = days(1);
 // Never below the current directory, which may be anybody's.
 fs::path settings_path() {
   const auto absolute = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value != nullptr && *value == '/' ? value : "");
+    const std::string value = environment(name);
+    return fs::path(value.starts_with('/') ? value : "");
   };
   fs::path root = absolute("XDG_CONFIG_HOME");
   if (root.empty()) {

@@ -44,7 +44,7 @@ std::string directory_name() {
 
 void write_file(const fs::path& path, const std::string& text) {
   if (replace_file(path, text, 0600, Durable::in_cache)) return;
-  throw VerbEnd("cannot write " + path.string() + ": " + std::strerror(errno), internal_error);
+  throw VerbEnd(internal_error, "cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
 // Left by a submission that was killed: the job is not known, and nothing of a run is there.
@@ -154,13 +154,13 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   CheckRequest wanted = request.check;
   if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
   const CheckedJob job = or_end(check_job(wanted, common), invalid_file);
-  if (!report_whether_it_can_run(job, common)) throw VerbEnd("", invalid_file);
+  require_runnable(job, common);
   const JobSpec spec = named_spec(job, request);
   if (!is_job_name(spec.name)) {
-    throw VerbEnd("invalid job name " + quoted_text(spec.name) +
+    throw VerbEnd(invalid_file,
+                  "invalid job name " + quoted_text(spec.name) +
                       "; use 1 to 255 letters, digits, '_' and '-', beginning with a letter or "
-                      "digit",
-                  invalid_file);
+                      "digit");
   }
   or_end(prepare_home(home));
   const fs::path directory = home.job(JobId{spec.name});

@@ -35,18 +35,18 @@ inline constexpr int plain_failure = static_cast<int>(ExitCode::failure);
 inline constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
 inline constexpr int internal_error = static_cast<int>(ExitCode::internal);
 
-// How a verb ends before its work is done: why is thrown, and told where verbs are run; an empty
-// sentence: it was told already. Not in a
-// process of its own beside the verb's, and not once the exit code is another's, such as a job's.
+// How a verb ends before its work is done: why is thrown, and told where verbs are run (an empty
+// sentence was told already). Not in a process of its own beside the verb's, and not once the exit
+// code is another's, such as a job's.
 struct VerbEnd : std::runtime_error {
-  VerbEnd(const std::string& sentence, int code) : std::runtime_error(sentence), exit_code(code) {}
+  VerbEnd(int code, const std::string& sentence) : std::runtime_error(sentence), exit_code(code) {}
   int exit_code;
 };
 
 // The value. An Error ends the verb: its sentence, behind `before`.
 template <class T>
 T or_end(Result<T> result, int exit_code = internal_error, const std::string& before = "") {
-  if (!result) throw VerbEnd(before + result.error().message, exit_code);
+  if (!result) throw VerbEnd(exit_code, before + result.error().message);
   return std::move(*result);
 }
 

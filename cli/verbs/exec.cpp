@@ -42,7 +42,7 @@ int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& 
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   if (options.terminal && ::isatty(STDIN_FILENO) == 0) {
-    return print_error("standard input is not a terminal", usage_error, common);
+    throw VerbEnd(usage_error, "standard input is not a terminal");
   }
   Exec request = request_at(options.place, home);
   request.argv = options.command;
@@ -62,11 +62,11 @@ void declare_place(Arguments& of, NodePlace& place) {
 
 Exec request_at(const NodePlace& place, const Home& home) {
   if (place.rank && place.node) {
-    throw VerbEnd("--rank and --node exclude each other", usage_error);
+    throw VerbEnd(usage_error, "--rank and --node exclude each other");
   }
   const auto found = job_or_end(home, place.job);
   const std::string why = not_yet(found.row);
-  if (!why.empty()) throw VerbEnd(why, static_cast<int>(ExitCode::launch));
+  if (!why.empty()) throw VerbEnd(static_cast<int>(ExitCode::launch), why);
   Exec request;
   request.job = found.id();
   request.node = place.node;

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "launcher/os/child.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
@@ -62,7 +62,7 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   auto records = or_end(found.store->records_of(found.id()));
   const auto faults = or_end(found.store->faults_during(found.id()));
   if (const std::string why = why_no_history(found); !why.empty()) {
-    return print_error(why, no_such_job, common);
+    throw VerbEnd(no_such_job, why);
   }
   records.insert(records.begin(), faults.begin(), faults.end());  // before what they led to
   std::stable_sort(records.begin(), records.end(),
@@ -89,8 +89,7 @@ std::string find_here(const std::string& program) {
     const bool absolute = program.front() == '/';
     return absolute && ::access(program.c_str(), X_OK) == 0 ? program : "";
   }
-  const char* variable = std::getenv("PATH");
-  std::istringstream folders(variable == nullptr ? "" : variable);
+  std::istringstream folders(environment("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string path = folder + '/' + program;
     if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;

@@ -39,26 +39,10 @@ int create(const CreateOptions& options, const CommonOptions& common) {
   return options.stream ? run_job(options.run, common) : submit_only(options.run, common);
 }
 
-struct AzureValidateOptions {
-  std::string file;
-  ValidateOptions validate;
-};
-
-int validate_azure(const AzureValidateOptions& options, const CommonOptions& common) {
-  ValidateOptions one_file = options.validate;
-  one_file.files = {options.file};
-  return validate_files(one_file, common);
-}
-
-struct RenderOptions {
-  std::string file;
-  std::vector<std::string> sets;
-  std::string dialect = "azure";
-};
-
-int render(const RenderOptions& options, const CommonOptions& common) {
+int render(const ValidateOptions& options, const CommonOptions& common) {
   const JobFile file =
-      or_end(check_job({.path = options.file, .sets = options.sets, .for_running = false}, common),
+      or_end(check_job({.path = options.files.front(), .sets = options.sets, .for_running = false},
+                       common),
              invalid_file)
           .file;
   print_findings(file.findings, common);
@@ -81,19 +65,19 @@ void add_file_verbs(CommandLine& line) {
         of.flag("--dry-run", options.dry_run, "Show the placement, queue nothing");
         of.flag("-e,--web", options.web, "Ignored");
       });
-  line.verb_of<AzureValidateOptions>(
-      job_group, {"validate", "Report all errors in a file"}, validate_azure,
-      [](Arguments& of, AzureValidateOptions& options) {
-        file_option(of, options.file);
-        of.settings(options.validate.sets, "Change keys before checking: a.b=value …", true);
-        of.choice("--for", options.validate.dialect, {"azure"}, "Also what Azure ML would refuse");
+  line.verb_of<ValidateOptions>(
+      job_group, {"validate", "Report all errors in a file"}, validate_files,
+      [](Arguments& of, ValidateOptions& options) {
+        file_option(of, options.files.emplace_back());
+        of.settings(options.sets, "Change keys before checking: a.b=value …", true);
+        of.choice("--for", options.dialect, {"azure"}, "Also what Azure ML would refuse");
       });
-  line.verb_of<RenderOptions>(job_group, {"render", "Print the file as Azure ML accepts it"},
-                              render, [](Arguments& of, RenderOptions& options) {
-                                file_option(of, options.file);
-                                of.settings(options.sets, "Change keys first: a.b=value …", true);
-                                of.choice("--for", options.dialect, {"azure"}, "For whom");
-                              });
+  line.verb_of<ValidateOptions>(job_group, {"render", "Print the file as Azure ML accepts it"},
+                                render, [](Arguments& of, ValidateOptions& options) {
+                                  file_option(of, options.files.emplace_back());
+                                  of.settings(options.sets, "Change keys first: a.b=value …", true);
+                                  of.choice("--for", options.dialect, {"azure"}, "For whom");
+                                });
 }
 
 struct ShowOptions {

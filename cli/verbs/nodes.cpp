@@ -15,11 +15,10 @@ namespace muster {
 
 namespace {
 
-Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& common) {
-  const auto answer = ask_controller(home, AskNodes{}, common);
-  if (!answer) return answer.error();
-  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return *nodes;
-  return Error{"the controller gave an unexpected answer"};
+NodesAnswer known_to_controller(const Home& home, int exit_code, const CommonOptions& common) {
+  const auto answer = or_end(ask_controller(home, AskNodes{}, common), exit_code);
+  if (const auto* nodes = std::get_if<NodesAnswer>(&answer)) return *nodes;
+  throw VerbEnd(exit_code, "the controller gave an unexpected answer");
 }
 
 void report_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
@@ -44,7 +43,7 @@ bool is_built_in(const ComputeTarget& target) {
 }
 
 int show_nodes(const CommonOptions& common) {
-  auto known = or_end(known_to_controller(Home::from_environment(), common));
+  auto known = known_to_controller(Home::from_environment(), internal_error, common);
   report_breakers(known.breakers, common);
   std::vector<NodeLine>& nodes = known.nodes;
   const auto targets = or_end(find_targets(common), invalid_file);
@@ -82,29 +81,25 @@ struct DrainOptions {
   std::optional<Milliseconds> move_after;
 };
 
-Status check_node_name(const std::string& node, const KnownTargets& targets, const Home& home,
-                       const CommonOptions& common) {
+void check_node_name(const std::string& node, const KnownTargets& targets, const Home& home,
+                     const CommonOptions& common) {
   std::vector<std::string> names;
-  const auto nodes = known_to_controller(home, common);
-  if (!nodes) return nodes.error();
-  for (const NodeLine& known : nodes->nodes) names.push_back(known.node);
-  for (const ComputeTarget& target : targets.targets) {
-    for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
-  }
-  if (std::ranges::find(names, node) != names.end()) return Done{};
-  const std::string meant = did_you_mean(node, names);
-  return Error{"there is no node '" + node + "'; " +
-               (meant.empty() ? "`muster nodes` lists them" : meant)};
+  const NodesAnswer nodes = known_to_controller(home, usage_error, common);
+  for (const NodeLine& known : nodes.nodes) names.push_back(known.node);
+  std::ranges::move(all_node_names(targets.targets), std::back_inserter(names));
+  if (std::ranges::find(names, node) != names.end()) return;
+  throw VerbEnd(usage_error, "there is no node '" + node + "'; " +
+                                 did_you_mean(node, names, "`muster nodes` lists them"));
 }
 
 int set_drain(const DrainOptions& options, const CommonOptions& common) {
   const bool drained = options.drained;
   if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
-    return print_error("--reason: it is empty; say why, for the record", usage_error, common);
+    throw VerbEnd(usage_error, "--reason: it is empty; say why, for the record");
   }
   const Home home = Home::from_environment();
   const auto targets = or_end(find_targets(common), invalid_file);
-  or_end(check_node_name(options.node, targets, home, common), 2);
+  check_node_name(options.node, targets, home, common);
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
   const Accepted accepted = accepted_or_end(home, request, "", common);
   const std::string done = options.node + (drained ? " drained" : " resumed");

@@ -101,7 +101,7 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   const CheckRequest& asked = options.submit.check;
   const CheckedJob job =
       or_end(check_job({.path = asked.path, .sets = asked.sets}, common), invalid_file);
-  if (!report_whether_it_can_run(job, common)) return invalid_file;
+  require_runnable(job, common);
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
   const auto plan = or_end(make_plan(job.file.spec, *job.target, unavailable), invalid_file);
   report_unavailable(plan, unavailable, common);

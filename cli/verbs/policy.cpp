@@ -90,14 +90,8 @@ std::string verdict_of(const PolicyStep& step) {
 std::vector<RestartRule> rules_of_site(const CommonOptions& common) {
   KnownTargets known = or_end(find_targets(common), invalid_file);
   print_findings(known.findings, common);
-  if (has_errors(known.findings)) throw VerbEnd("the cluster files have errors", invalid_file);
+  if (has_errors(known.findings)) throw VerbEnd(invalid_file, "the cluster files have errors");
   return std::move(known.rules);
-}
-
-std::vector<RestartRule> rules_of_cluster(const std::string& path, const std::string& text) {
-  ReadOptions options;
-  options.files = real_files();
-  return read_cluster_file(path, text, options).rules;
 }
 
 // [{order, id, origin, when, class, action, delay_ms, mode, cascade, advice}]
@@ -187,13 +181,13 @@ PolicySubject policy_of_file(const std::string& file, const CommonOptions& commo
   const CheckedJob checked =
       or_end(check_job({.path = file, .sets = {}, .for_running = false}, common), invalid_file);
   print_findings(checked.file.findings, common);
-  if (has_errors(checked.file.findings)) throw VerbEnd(file + " has errors", invalid_file);
+  if (has_errors(checked.file.findings)) throw VerbEnd(invalid_file, file + " has errors");
   if (checked.file.kind == FileKind::cluster) {
-    return {std::nullopt, rules_of_cluster(file, checked.text)};
+    return {std::nullopt, read_cluster_file(file, checked.text, read_options({})).rules};
   }
   if (checked.file.kind != FileKind::command) {
-    throw VerbEnd(file + " holds no restart rules: expected a command job or a cluster file",
-                  invalid_file);
+    throw VerbEnd(invalid_file,
+                  file + " holds no restart rules: expected a command job or a cluster file");
   }
   return {checked.file.spec.muster.rules, rules_of_site(common)};
 }
@@ -201,13 +195,11 @@ PolicySubject policy_of_file(const std::string& file, const CommonOptions& commo
 // As the job was queued.
 PolicySubject policy_of_job(const Home& home, const std::string& typed) {
   const auto found = or_end(open_job(home, typed), no_such_job);
-  for (const Record& record : or_end(found.store->records_of(found.id()), no_such_job)) {
-    const auto* submitted = record_as<JobSubmitted>(record);
-    if (!submitted) continue;
-    const MusterSettings& settings = submitted->spec.muster;
-    return {settings.rules, settings.site_rules};
+  const auto records = or_end(found.store->records_of(found.id()), no_such_job);
+  if (const JobSubmitted* submitted = submission_in(records)) {
+    return {submitted->spec.muster.rules, submitted->spec.muster.site_rules};
   }
-  throw VerbEnd("the journal does not hold the submission of job " + found.row.name, no_such_job);
+  throw VerbEnd(no_such_job, "the journal does not hold the submission of job " + found.row.name);
 }
 
 // Those rules alone, everything else as a job has it by default.
@@ -252,10 +244,10 @@ Result<ExitStatus> status_of(const PolicyTestOptions& options) {
   return Error{"--exit-code: expected 1 to 255, got " + std::to_string(code)};
 }
 
-Result<std::vector<std::string>> lines_of(const std::string& path) {
+std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   if (path.empty()) return lines;
-  if (const auto log = open_regular_file(path); !log) return log.error();
+  or_end(open_regular_file(path), no_such_job);
   std::istringstream text(last_lines_of_file(path, evidence_lines));
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();
@@ -265,9 +257,9 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
 }
 
 int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
-  if (options.names.size() > 1) return print_error("one FILE goes with --log", usage_error, common);
+  if (options.names.size() > 1) throw VerbEnd(usage_error, "one FILE goes with --log");
   const auto status = or_end(status_of(options), usage_error);
-  const auto lines = or_end(lines_of(options.log), no_such_job);
+  const auto lines = lines_of(options.log);
   const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
   const RuleBook book(settings_of(subject));
   const KnownExit evidence{status, lines};
@@ -324,7 +316,7 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
     } else if (file.empty()) {
       file = name;
     } else {
-      return print_error("two files: " + file + " and " + name, usage_error, common);
+      throw VerbEnd(usage_error, "two files: " + file + " and " + name);
     }
   }
   return replay_jobs(policy_of_file(file, common), jobs, common);
@@ -333,8 +325,8 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
 int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
   const bool of_exit = !options.log.empty() || options.exit_code || !options.signal.empty();
   if (of_exit == options.replay) {
-    return print_error("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "say what to test: --log LOG, --exit-code N or --signal S; or --replay");
   }
   return options.replay ? test_replay(options, common) : test_log(options, common);
 }

@@ -62,8 +62,7 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const std::optional<std::int64_t> from_step = step_in(options.from);
   const bool from_certified = options.from == certified;
   if (!options.from.empty() && !from_step && !from_certified) {
-    return print_error("--from: expected a step or `certified`, got " + options.from, usage_error,
-                       common);
+    throw VerbEnd(usage_error, "--from: expected a step or `certified`, got " + options.from);
   }
   const Home home = Home::from_environment();
   const auto found = job_or_end(home, options.job);

@@ -91,7 +91,7 @@ Submitted submitted(const Home& home, const RunOptions& options, const CommonOpt
     const std::string why = refused.what();
     if (!why.empty()) print_error(why, common);
     print_refusal(options.submit, refused.exit_code, common);
-    throw VerbEnd("", refused.exit_code);
+    throw VerbEnd(refused.exit_code, "");
   }
 }
 
@@ -101,16 +101,13 @@ void declare_submission(Arguments& of, RunOptions& options) {
   of.option("--name", options.submit.name, "Name of the job");
 }
 
-int print_name(const JobId& job, const CommonOptions& common) {
-  if (!wants_table(common)) return print_document(Document{{"name", job.value}}, common);
-  write_all(Stream::out, job.value + "\n");
-  return 0;
-}
-
 }  // namespace
 
 int submit_only(const RunOptions& options, const CommonOptions& common) {
-  return print_name(submitted(Home::from_environment(), options, common).job, common);
+  const JobId job = submitted(Home::from_environment(), options, common).job;
+  if (!wants_table(common)) return print_document(Document{{"name", job.value}}, common);
+  write_all(Stream::out, job.value + "\n");
+  return 0;
 }
 
 int run_job(const RunOptions& options, const CommonOptions& common) {

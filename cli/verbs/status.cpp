@@ -173,8 +173,8 @@ bool has_ended(const std::string& job) {
 // Until the job has ended, or Ctrl-C.
 int watch_status(const std::string& job, const CommonOptions& common) {
   if (!can_redraw(Stream::out) || !wants_table(common)) {
-    return print_error("--watch draws tables on a terminal; elsewhere use `muster logs -f`",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "--watch draws tables on a terminal; elsewhere use `muster logs -f`");
   }
   InterruptWatch interrupts;
   while (true) {

@@ -54,16 +54,17 @@ struct Awaited {
 };
 
 // Reads those again that had not ended, and tells the end of those that have.
-Status read_again(Awaited& awaited, const CommonOptions& common) {
+void read_again(Awaited& awaited, const CommonOptions& common) {
   for (JobRow& row : awaited.rows) {
     if (row.ended_at) continue;
-    auto now = awaited.store->job(JobId{row.name});
-    if (!now) return now.error();
-    if (!*now) return Error{"job " + row.name + " is no longer in the state directory"};
-    row = std::move(**now);
+    auto now = or_end(awaited.store->job(JobId{row.name}), internal_error, "cannot wait: ");
+    if (!now) {
+      throw VerbEnd(internal_error,
+                    "cannot wait: job " + row.name + " is no longer in the state directory");
+    }
+    row = std::move(*now);
     if (row.ended_at) notice("job " + row.name + " " + row.state + ": " + row.reason, common);
   }
-  return Done{};
 }
 
 int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
@@ -80,7 +81,7 @@ int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> tim
   CommonOptions told = common;
   InterruptWatch interrupts;
   while (true) {
-    or_end(read_again(awaited, common), internal_error, "cannot wait: ");
+    read_again(awaited, common);
     const auto left = awaited.unfinished();
     if (left.empty()) return report_rows(awaited, awaited.exit_code(), common);
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);

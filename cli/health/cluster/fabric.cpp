@@ -27,22 +27,9 @@ void check_fabric_patterns(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const CheckSpec& spec) { return fits_pattern(pattern, spec.id); };
     if (std::ranges::any_of(fabric_checks(), fits)) continue;
-    throw VerbEnd("--check: no check of the fabric is called '" + pattern +
-                      "'; `muster health checks` lists them, as fab.…",
-                  usage_error);
+    throw VerbEnd(usage_error, "--check: no check of the fabric is called '" + pattern +
+                                   "'; `muster health checks` lists them, as fab.…");
   }
-}
-
-// Two planes of a host are two fabrics.
-std::string state_name(const std::string& hca) {
-  return hca.empty() ? "fabric" : "fabric-" + hca;
-}
-
-std::optional<std::filesystem::path> state_file(const HealthFabricOptions& options,
-                                                const std::string& host) {
-  if (options.forget) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  return usual_state_file(host, state_name(options.hca));
 }
 
 // What was kept when all was well, read as the tool's own answer.
@@ -51,33 +38,30 @@ std::optional<Fabric> golden_of(const std::string& file) {
   Fabric golden =
       read_ibnetdiscover({or_end(read_input(file, golden_bytes_max), invalid_file), "", false});
   if (!golden.nodes.empty()) return golden;
-  throw VerbEnd(file + ": this is not what ibnetdiscover -p says; --save-baseline writes it",
-                invalid_file);
+  throw VerbEnd(invalid_file,
+                file + ": this is not what ibnetdiscover -p says; --save-baseline writes it");
 }
 
 int save_golden(const std::string& file, const FabricToolOptions& tools,
                 const CommonOptions& common) {
   const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
   const Fabric fabric = read_ibnetdiscover(said);
-  if (!said.ok()) return print_error(said.error, static_cast<int>(HealthExit::unclear), common);
+  if (!said.ok()) throw VerbEnd(static_cast<int>(HealthExit::unclear), said.error);
   if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
-    return print_error("what ibnetdiscover said is not whole: nothing was saved", internal_error,
-                       common);
+    throw VerbEnd(internal_error, "what ibnetdiscover said is not whole: nothing was saved");
   }
-  const int code = write_new_file(file, said.text, common);
-  if (code == 0) {
-    notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
-               " nodes; next: muster health fabric --baseline " + file,
-           common);
-  }
-  return code;
+  write_new_file(file, said.text);
+  notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
+             " nodes; next: muster health fabric --baseline " + file,
+         common);
+  return 0;
 }
 
 FabricToolOptions tools_of(const HealthFabricOptions& options) {
   FabricToolOptions tools;
   if (options.deadline) tools.deadline = *options.deadline;
   if (tools.deadline <= Milliseconds{0}) {
-    throw VerbEnd("--deadline: expected more than 0", usage_error);
+    throw VerbEnd(usage_error, "--deadline: expected more than 0");
   }
   if (!options.hca.empty()) tools.port = or_end(read_hca_port(options.hca), usage_error, "--hca: ");
   return tools;
@@ -387,7 +371,9 @@ int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& c
   wanted.host = read_host_name();
   wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, tools); };
   wanted.now = wall_clock_now;
-  const auto file = state_file(options, wanted.host);
+  // Two planes of a host are two fabrics.
+  const std::string kind = options.hca.empty() ? "fabric" : "fabric-" + options.hca;
+  const auto file = state_file_of(options, wanted.host, kind);
   FabricLook look(std::move(wanted), remembered_fabric(file, common));
   look.look();
   while (!options.quick && look.looks() < looks_most && look.is_open()) {

@@ -57,18 +57,19 @@ std::string misplaced(const HealthRunOptions& options) {
 
 void check_options(const HealthRunOptions& options) {
   check_patterns(options.checks);
+  if (options.measured) checked_benchmarks(*options.measured);
   const std::string option = misplaced(options);
-  if (!option.empty()) throw VerbEnd(option + " is for this host, not for nodes", usage_error);
+  if (!option.empty()) throw VerbEnd(usage_error, option + " is for this host, not for nodes");
   const Milliseconds timeout = options.timeout.value_or(usual_node_timeout);
   const Milliseconds longest = options.measured ? longest_measuring : longest_node_timeout;
   if (timeout <= Milliseconds{0} || timeout > longest) {
-    throw VerbEnd("--timeout: expected more than 0 and at most " + elapsed_text(longest),
-                  usage_error);
+    throw VerbEnd(usage_error,
+                  "--timeout: expected more than 0 and at most " + elapsed_text(longest));
   }
   const bool wants_disk =
       options.measured && std::ranges::count(options.measured->only, "disk") > 0;
   if (wants_disk && options.measured->disk.empty()) {
-    throw VerbEnd("--only disk: --disk names where", usage_error);
+    throw VerbEnd(usage_error, "--only disk: --disk names where");
   }
 }
 
@@ -144,7 +145,7 @@ void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profi
 Question measuring_question(const std::vector<ComputeTarget>& targets,
                             const std::optional<HealthProfile>& profile,
                             const HealthRunOptions& options, const CommonOptions& common) {
-  const BenchmarksAsked& wanted = *options.measured;
+  const BenchmarksAsked wanted = checked_benchmarks(*options.measured);
   Question question;
   MeasureNodes request;
   request.nodes = meant(targets, question, profile);
@@ -242,23 +243,11 @@ std::vector<HostHealth> ask_all(ControllerClient client, const Question& questio
         client, request, question.answered_within, [&] { return !waiting.empty(); }, take);
   };
   const Unanswered without = std::visit(ask, question.request);
-  if (without.refused) throw VerbEnd(without.why, without.refused->exit_code);
+  if (without.refused) throw VerbEnd(without.refused->exit_code, without.why);
   for (const auto& [node, target] : waiting) {
     answers.push_back(no_answer(node, target, without.why, utc_text(wall_clock_now())));
   }
   return answers;
-}
-
-std::string or_else(const std::string& meant, const std::string& otherwise) {
-  return meant.empty() ? otherwise : meant;
-}
-
-std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
-  std::vector<std::string> names;
-  for (const ComputeTarget& target : targets) {
-    for (const NodeAddress& node : target.nodes) names.push_back(node.id.value);
-  }
-  return names;
 }
 
 [[noreturn]] void end_for_unknown(const std::string& name, const std::vector<std::string>& names) {
@@ -266,11 +255,10 @@ std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
   const std::vector<std::string> verbs{"run",   "benchmark", "checks", "fabric",
                                        "learn", "pairs",     "record", "profiles"};
   const std::string verb = nearest(name, verbs);
-  const std::string meant = did_you_mean(name, names);
   const std::string other =
       verb.empty() ? "`muster nodes` lists them" : "did you mean `muster health " + verb + "`?";
-  throw VerbEnd("there is no node " + quoted_text(name) + "; " + or_else(meant, other),
-                usage_error);
+  throw VerbEnd(usage_error,
+                "there is no node " + quoted_text(name) + "; " + did_you_mean(name, names, other));
 }
 
 std::vector<std::string> nodes_of(const std::string& word, const std::vector<std::string>& names) {
@@ -297,9 +285,8 @@ std::vector<ComputeTarget> candidates(const std::vector<ComputeTarget>& targets,
     if (target.name == wanted) return {target};
     names.push_back(target.name);
   }
-  throw VerbEnd("there is no compute target " + quoted_text(wanted) + "; " +
-                    or_else(did_you_mean(wanted, names), "there are " + joined(names)),
-                usage_error);
+  throw VerbEnd(usage_error, "there is no compute target " + quoted_text(wanted) + "; " +
+                                 did_you_mean(wanted, names, "there are " + joined(names)));
 }
 
 }  // namespace
@@ -400,7 +387,7 @@ std::vector<ComputeTarget> chosen_nodes(const std::vector<ComputeTarget>& target
                                         const std::string& target,
                                         const std::vector<std::string>& words) {
   std::vector<ComputeTarget> from = candidates(targets, target);
-  const std::vector<std::string> names = names_in(from);
+  const std::vector<std::string> names = all_node_names(from);
   std::set<std::string> meant;
   for (const std::string& word : words) {
     for (std::string& node : nodes_of(word, names)) meant.insert(std::move(node));
@@ -414,7 +401,7 @@ std::vector<ComputeTarget> chosen_nodes(const std::vector<ComputeTarget>& target
   }
   std::erase_if(from, [](const ComputeTarget& each) { return each.nodes.empty(); });
   if (!from.empty()) return from;
-  throw VerbEnd("compute target " + quoted_text(target) + " has no nodes", usage_error);
+  throw VerbEnd(usage_error, "compute target " + quoted_text(target) + " has no nodes");
 }
 
 }  // namespace muster

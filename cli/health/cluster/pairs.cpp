@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstring>
+#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -67,38 +67,25 @@ ComputeTarget chosen_target(const std::vector<ComputeTarget>& known,
                             const HealthPairsOptions& options) {
   auto targets = chosen_nodes(known, options.target, options.nodes);
   if (targets.size() > 1) {
-    throw VerbEnd("the nodes are of several compute targets: --target names one", usage_error);
+    throw VerbEnd(usage_error, "the nodes are of several compute targets: --target names one");
   }
   const std::string lonely = unreachable_by_others(targets.front());
   if (lonely.empty()) return std::move(targets.front());
-  throw VerbEnd("node " + lonely + " has no address that other nodes could connect to",
-                usage_error);
-}
-
-template <class Bytes>
-Bytes random_bytes() {
-  Bytes bytes{};
-  check(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-        "no random bytes");
-  return bytes;
+  throw VerbEnd(usage_error,
+                "node " + lonely + " has no address that other nodes could connect to");
 }
 
 std::string new_token() {
+  std::array<unsigned char, 16> random{};
+  check(::getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size()),
+        "no random bytes");
   constexpr std::string_view digits = "0123456789abcdef";
   std::string token;
-  for (const unsigned char byte : random_bytes<std::array<unsigned char, 16>>()) {
+  for (const unsigned char byte : random) {
     token += digits[byte / 16];
     token += digits[byte % 16];
   }
   return token;
-}
-
-// Small enough to be a number of JSON everywhere.
-std::uint64_t new_seed() {
-  const auto bytes = random_bytes<std::array<unsigned char, 4>>();
-  std::uint32_t seed = 0;
-  std::memcpy(&seed, bytes.data(), sizeof seed);
-  return seed;
 }
 
 std::vector<PairCandidate> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
@@ -165,8 +152,8 @@ CommonRails rails_for(const HealthPairsOptions& options, const PairTeam& team,
   if (options.tcp) return {};
   CommonRails rails = common_rails(team.members, profile);
   if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
-  throw VerbEnd("the nodes have no InfiniBand device in common; --tcp measures over TCP",
-                unclear_health);
+  throw VerbEnd(unclear_health,
+                "the nodes have no InfiniBand device in common; --tcp measures over TCP");
 }
 
 void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
@@ -180,11 +167,6 @@ void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& opti
              " a round; " + std::to_string(usual_rounds) + " rounds (" +
              elapsed_text(round * usual_rounds) + ") find one fault, " +
              std::to_string(limits.max_rounds) + " at most",
-         common);
-}
-
-void report_round(const PairRound& round, const CommonOptions& common) {
-  notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
          common);
 }
 
@@ -269,7 +251,7 @@ void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
 
 int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
   if (const std::string misuse = misuse_of(options); !misuse.empty()) {
-    throw VerbEnd(misuse, usage_error);
+    throw VerbEnd(usage_error, misuse);
   }
   const auto ports = ports_for(options);
   const auto known = or_end(find_targets(common));
@@ -288,10 +270,10 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
                      unclear_health);
   for (const LeftOut& one : team.left_out) notice("skipped: " + one.node + ": " + one.why, common);
   if (team.members.size() < nodes_least) {
-    return print_error(std::to_string(team.members.size()) + " of " +
-                           std::to_string(target.nodes.size()) +
-                           " nodes can be measured: it takes 3 to find which of a pair is slow",
-                       unclear_health, common);
+    throw VerbEnd(unclear_health,
+                  std::to_string(team.members.size()) + " of " +
+                      std::to_string(target.nodes.size()) +
+                      " nodes can be measured: it takes 3 to find which of a pair is slow");
   }
   const auto rails = rails_for(options, team, profile);
   for (const std::string& hca : rails.not_of_all) {
@@ -305,9 +287,13 @@ int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& com
   measure.machines = pair_machines(team.members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
-  measure.on_round = [&](const PairRound& round) { report_round(round, common); };
+  measure.on_round = [&](const PairRound& round) {
+    notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
+           common);
+  };
   announce(nodes, measure, common);
-  const auto settings = pair_settings(profile, measure, new_seed());
+  // 32 bits: a number of JSON everywhere.
+  const auto settings = pair_settings(profile, measure, std::random_device{}());
   PairsResult result = measured(nodes, settings, desk, measure);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);

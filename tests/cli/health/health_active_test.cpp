@@ -124,8 +124,7 @@ TEST_CASE("what was measured stands until it passed three times in ten minutes")
   judged(measured({number("stream_mb_per_s", 10)}), profile, state, 0);
   const auto good = measured({number("stream_mb_per_s", 9900)});
   for (const int minute : {1, 2, 3}) {
-    state = *read_versioned_json<HealthState>(versioned_json(state, health_state_version),
-                                              health_state_version);
+    state = *read_versioned_json<HealthState>(versioned_json(state, state_version), state_version);
     const auto look = judged(good, profile, state, minute);
     CHECK(look.verdict.state == HealthExit::drained);
   }
@@ -276,12 +275,13 @@ TEST_CASE("a host with a rank of a job is refused, unless it is forced") {
 }
 
 TEST_CASE("what is measured before a job is remembered nowhere: processors may be busy then") {
-  HealthActiveOptions options;
+  HealthRunOptions options;
+  BenchmarksAsked& asked = options.measured.emplace();
   options.state = "/state";
   CHECK(active_state_file(options, "n17") == "/state");
-  options.gate = true;
+  asked.gate = true;
   CHECK_FALSE(active_state_file(options, "n17"));
-  options.gate = false;
+  asked.gate = false;
   options.forget = true;
   CHECK_FALSE(active_state_file(options, "n17"));
 }

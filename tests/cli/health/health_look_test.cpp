@@ -105,8 +105,8 @@ TEST_CASE("what one run saw counts in the next") {
     look.look();
     CAPTURE(run);
     CHECK(look.verdict().is_drained() == (run == 3));
-    const auto saved = read_versioned_json<HealthState>(
-        versioned_json(look.state(), health_state_version), health_state_version);
+    const auto saved = read_versioned_json<HealthState>(versioned_json(look.state(), state_version),
+                                                        state_version);
     REQUIRE(saved);
     state = *saved;
     std::this_thread::sleep_for(fast_sampling);

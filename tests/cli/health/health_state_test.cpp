@@ -5,7 +5,6 @@
 
 #include <cstdlib>
 
-#include "launcher/os/read_file.h"
 #include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
@@ -41,23 +40,12 @@ HealthState full_state() {
   return state;
 }
 
-// What goes to stderr meanwhile.
-template <class Act>
-std::string said(Act act) {
-  const Folder folder;
-  {
-    const CaughtStream err(STDERR_FILENO, folder.path() / "said");
-    act();
-  }
-  return text_of_file(folder.path() / "said");
-}
-
 }  // namespace
 
 TEST_CASE("what is remembered reads back as it was written") {
   const HealthState state = full_state();
-  const auto read = read_versioned_json<HealthState>(versioned_json(state, health_state_version),
-                                                     health_state_version);
+  const auto read =
+      read_versioned_json<HealthState>(versioned_json(state, state_version), state_version);
   REQUIRE(read);
   CHECK(read->host == "n17");
   CHECK(read->judged_at == SinceBoot(12'345'678));
@@ -80,18 +68,18 @@ TEST_CASE("a state that is broken, foreign or of another version is an error, ne
                                {"last": "maybe"}}}}})",
                            "\xff\xfe\x01"}) {
     CAPTURE(text);
-    CHECK_FALSE(read_versioned_json<HealthState>(text, health_state_version));
+    CHECK_FALSE(read_versioned_json<HealthState>(text, state_version));
   }
-  std::string text = versioned_json(full_state(), health_state_version);
+  std::string text = versioned_json(full_state(), state_version);
   for (std::size_t size = 0; size + 1 < text.size(); size += 7) {
-    CHECK_FALSE(read_versioned_json<HealthState>(text.substr(0, size), health_state_version));
+    CHECK_FALSE(read_versioned_json<HealthState>(text.substr(0, size), state_version));
   }
 }
 
 TEST_CASE("the file is its owner's alone, and so is the directory that is made for it") {
   const Folder folder;
   const auto path = folder.path() / "new" / "health.state";
-  CHECK(said([&] { CHECK(remembered_health(path, "n17", {}).profile.empty()); }).empty());
+  CHECK(remembered_health(path, "n17", {}).profile.empty());
   remember(path, full_state(), {});
   struct stat facts {};
   REQUIRE(::stat(path.c_str(), &facts) == 0);
@@ -104,15 +92,16 @@ TEST_CASE("the file is its owner's alone, and so is the directory that is made f
 TEST_CASE("what stands in the place of a state and is none is said by name") {
   const Folder folder;
   folder.append("broken", "{\"version\": 1,");
+  const CommandSite site;
   const auto said_of = [&](const std::filesystem::path& path) {
-    return said([&] { remembered_health(path, "n17", {}); });
+    return site.caught([&] { return remembered_health(path, "n17", {}), 0; }).err;
   };
   CHECK_THAT(said_of(folder.path() / "broken"), ContainsSubstring("broken: it is broken"));
   CHECK_THAT(said_of(folder.path()), ContainsSubstring("is no file"));
   REQUIRE(::mkfifo((folder.path() / "fifo").c_str(), 0600) == 0);
   CHECK_THAT(said_of(folder.path() / "fifo"), ContainsSubstring("is no file"));
-  CHECK_THAT(said([&] { remember(folder.path() / "broken" / "x", HealthState{}, {}); }),
-             ContainsSubstring("broken/x: Not a directory"));
+  const auto save = [&] { return remember(folder.path() / "broken" / "x", HealthState{}, {}), 0; };
+  CHECK_THAT(site.caught(save).err, ContainsSubstring("broken/x: Not a directory"));
 }
 
 TEST_CASE("each host has its own state in the state directory; a name cannot leave it") {

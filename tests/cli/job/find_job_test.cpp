@@ -1,6 +1,7 @@
 #include "cli/client/find.h"
 
 #include "tests/catch.h"
+#include "tests/cli/command_site.h"
 #include "tests/cli/folder.h"
 
 using namespace muster;
@@ -38,13 +39,9 @@ TEST_CASE("a job is found by its name or by a beginning that fits no other") {
 
 TEST_CASE("a job that is not there ends with 1, a store that cannot be read with 99") {
   Folder home;
-  const auto exit_code = [](const Home& place) {
-    try {
-      job_or_end(place, "x");
-      return 0;
-    } catch (const VerbEnd& end) {
-      return end.exit_code;
-    }
+  const CommandSite site;
+  const auto exit_code = [&](const Home& place) {
+    return site.caught([&] { return job_or_end(place, "x"), 0; }).code;
   };
   CHECK(exit_code({home.path() / "none"}) == 1);
   REQUIRE(Store::open(home.path(), Store::Mode::read_write));

@@ -45,8 +45,8 @@ struct FakeFabric {
     FabricLook look(options(), state);
     look.look();
     while (look.looks() < looks_most && look.is_open()) look.look();
-    state = *read_versioned_json<FabricState>(versioned_json(look.state(), health_state_version),
-                                              health_state_version);
+    state = *read_versioned_json<FabricState>(versioned_json(look.state(), state_version),
+                                              state_version);
     return look.result();
   }
   void enforce(const std::string& check) { profile.checks[check].mode = CheckMode::enforce; }
@@ -283,7 +283,7 @@ TEST_CASE("a fabric's state that is broken is refused") {
        {"", "{", "[]", "{\"version\": 2}", "{\"version\": \"1\"}",
         "{\"version\": 1, \"counts\": 3}", "{\"version\": 1, \"hosts\": {\"n1\": []}}"}) {
     CAPTURE(text);
-    CHECK_FALSE(read_versioned_json<FabricState>(text, health_state_version));
+    CHECK_FALSE(read_versioned_json<FabricState>(text, state_version));
   }
-  CHECK(read_versioned_json<FabricState>("{\"version\": 1}", health_state_version));
+  CHECK(read_versioned_json<FabricState>("{\"version\": 1}", state_version));
 }
