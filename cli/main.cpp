@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +33,7 @@
 #include "launcher/os/private_directory.h"
 #include "launcher/relay/relay_main.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -45,27 +46,22 @@ int wrong_use(const std::string& sentence) {
   return usage_error;
 }
 
-bool read_number(const std::string& text, int& number) {
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && at == end;
-}
-
 // `--home H --controller C --node N [--ready-fd F]` from `words[1]` on; false: something else.
 bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
   if (words.size() % 2 == 0) return false;
+  std::string ready_fd = std::to_string(options.ready_fd);
+  const std::map<std::string, std::string*> places{{"--home", &options.home},
+                                                   {"--controller", &options.controller},
+                                                   {"--node", &options.node},
+                                                   {"--ready-fd", &ready_fd}};
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
-    const std::string& value = words[i + 1];
-    if (words[i] == "--home")
-      options.home = value;
-    else if (words[i] == "--controller")
-      options.controller = value;
-    else if (words[i] == "--node")
-      options.node = value;
-    else if (words[i] != "--ready-fd" || !read_number(value, options.ready_fd))
-      return false;
+    const auto place = places.find(words[i]);
+    if (place == places.end()) return false;
+    *place->second = words[i + 1];
   }
-  return !options.controller.empty() && !options.node.empty();
+  const auto fd = read_integer(ready_fd);
+  options.ready_fd = static_cast<int>(fd.value_or(-1));
+  return fd && !options.controller.empty() && !options.node.empty();
 }
 
 constexpr Milliseconds stop_answer_limit{5000};
@@ -94,14 +90,12 @@ Result<Asked> ask_to_end(const Home& home) {
 // controller takes them over.
 int stop_controller(const Home& home) {
   const CommonOptions common;
-  if (auto ours = check_home(home); !ours) {
-    return print_error(ours.error().message, internal_error, common);
-  }
+  or_end(check_home(home));
   const auto asked = ask_to_end(home);
   const auto ended = stop_supervised(home);
   if (!asked || !ended) {
     const Error& why = asked ? ended.error() : asked.error();
-    return print_error("cannot stop the controller: " + why.message, internal_error, common);
+    throw VerbEnd(internal_error, "cannot stop the controller: " + why.message);
   }
   const bool was_there = asked->was_there || *ended;
   notice(was_there ? "the controller is stopped" : "no controller was running", common);

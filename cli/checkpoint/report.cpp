@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/exported_model.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -32,12 +33,6 @@ Time created_at(std::uint64_t created_ns) {
 std::string hex(std::uint64_t value, int digits) {
   char text[17];
   std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string short_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4f", value);
   return text;
 }
 
@@ -171,10 +166,6 @@ Document shape_document(const Manifest& manifest) {
                   {"vocabulary", shape.vocabulary}, {"tied", shape.tied}};
 }
 
-Document fork_document(const GenerationFork& fork) {
-  return Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}};
-}
-
 std::string name_of(const CheckedCheckpoint& checked) {
   return std::filesystem::path(checked.path).filename().string();
 }
@@ -219,7 +210,7 @@ Table lines_table(const std::vector<CheckpointLine>& lines) {
                facts ? bytes_text(facts->bytes) : "",
                facts ? local_text(created_at(facts->created_ns)) : "",
                facts ? std::to_string(facts->world) : "",
-               facts ? short_number(facts->loss_ema) : "", remark_of(line)});
+               facts ? printed("%.4f", facts->loss_ema) : "", remark_of(line)});
   }
   return table;
 }
@@ -232,7 +223,9 @@ Document manifest_document(const Manifest& manifest, const CheckpointLine& line)
   out["tokens"] = manifest.tokens;
   out["nodes"] = manifest.nodes;
   out["previous"] = value_or_null(manifest.previous);
-  out["lineage"] = list_of(manifest.lineage, fork_document);
+  out["lineage"] = list_of(manifest.lineage, [](const GenerationFork& fork) {
+    return Document{{"generation", fork.generation}, {"fork_step", fork.fork_step}};
+  });
   out["code_hash"] = hex(manifest.code_hash, 16);
   out["config_hash"] = hex(manifest.config_hash, 16);
   out["state_hash"] = hex(manifest.state_hash, 16);

@@ -1,7 +1,6 @@
 #include "cli/checkpoint/subject.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
@@ -10,6 +9,7 @@
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -32,32 +32,23 @@ bool is_directory(const std::string& path) {
 TypedSubject split(const std::string& typed) {
   const std::size_t at = typed.rfind('@');
   if (at == std::string::npos || is_directory(typed)) return {typed, std::nullopt};
-  std::uint64_t step = 0;
-  const char* end = typed.data() + typed.size();
-  const auto parsed = std::from_chars(typed.data() + at + 1, end, step);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return {typed, std::nullopt};
-  return {typed.substr(0, at), step};
+  const auto step = read_integer(std::string_view(typed).substr(at + 1));
+  if (!step || *step < 0) return {typed, std::nullopt};
+  return {typed.substr(0, at), static_cast<std::uint64_t>(*step)};
 }
 
-Result<std::string> root_of_job(const Home& home, const std::string& typed) {
-  const auto found = open_job(home, typed);
-  if (!found) return found.error();
-  const auto history = history_of(*found);
-  if (!history) return history.error();
-  const JobSummary summary = summarize(history->records);
-  const std::string job = "job " + found->row.name;
+CheckpointSubject subject_of_job(const Home& home, const std::string& typed) {
+  const auto found = or_end(open_job(home, typed), no_such_job);
+  const JobSummary summary = summarize(or_end(history_of(found), no_such_job).records);
+  const std::string job = "job " + found.row.name;
   const std::string newest = last_checkpoint_directory(summary);
-  if (newest.empty()) return Error{job + " has committed no checkpoint yet"};
+  if (newest.empty()) throw VerbEnd(no_such_job, job + " has committed no checkpoint yet");
   const std::string root = fs::path(newest).parent_path().string();
-  if (is_directory(root)) return root;
-  std::string nodes;
-  if (!summary.attempts.empty()) {
-    for (const NodeId& node : summary.attempts.back().nodes) {
-      nodes += (nodes.empty() ? "" : ", ") + node.value;
-    }
-  }
-  return Error{"the checkpoints of " + job + " are in " + root + " on its nodes (" + nodes +
-               "), not on this machine: type the command there, with that directory"};
+  if (is_directory(root)) return {root, std::nullopt};
+  const std::string nodes = summary.attempts.empty() ? "" : joined(summary.attempts.back().nodes);
+  throw VerbEnd(no_such_job,
+                "the checkpoints of " + job + " are in " + root + " on its nodes (" + nodes +
+                    "), not on this machine: type the command there, with that directory");
 }
 
 // "holds no checkpoint of step 7; there are 5, 10", the newest of them when there are many.
@@ -78,9 +69,9 @@ std::set<std::uint64_t> usable_steps(const CheckpointSearch& search) {
 }
 
 // The one of that step which a resume would take; else any, the highest generation first.
-Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
+std::string name_of_step(const std::string& root, std::uint64_t step) {
   const CheckpointSearch search = search_checkpoints(root);
-  if (!search.trouble.empty()) return Error{search.trouble};
+  if (!search.trouble.empty()) throw VerbEnd(no_such_job, search.trouble);
   for (const FoundCheckpoint& found : search.usable) {
     if (found.step == step) return found.directory;
   }
@@ -92,49 +83,38 @@ Result<std::string> name_of_step(const std::string& root, std::uint64_t step) {
     if (name && name->step == step) highest = std::max(highest.value_or(*name), *name);
   }
   if (highest) return checkpoint_directory_name(*highest);
-  return Error{no_such_step(root, step, std::move(steps))};
+  throw VerbEnd(no_such_job, no_such_step(root, step, std::move(steps)));
 }
 
-Result<CheckpointSubject> subject_of_path(const TypedSubject& typed) {
+CheckpointSubject subject_of_path(const TypedSubject& typed) {
   const std::string path = normal_path(typed.base);
-  if (!is_directory(path)) return Error{path + ": no such directory"};
+  if (!is_directory(path)) throw VerbEnd(no_such_job, path + ": no such directory");
   const std::string name = fs::path(path).filename().string();
-  if (!parse_checkpoint_directory_name(name)) return CheckpointSubject{path, std::nullopt};
-  if (typed.step) {
-    return Error{path + " is one checkpoint already: leave @" + std::to_string(*typed.step) +
-                 " away"};
-  }
-  return CheckpointSubject{fs::path(path).parent_path().string(), name};
+  if (!parse_checkpoint_directory_name(name)) return {path, std::nullopt};
+  if (!typed.step) return {fs::path(path).parent_path().string(), name};
+  throw VerbEnd(no_such_job, path + " is one checkpoint already: leave @" +
+                                 std::to_string(*typed.step) + " away");
 }
 
 }  // namespace
 
-Result<CheckpointSubject> checkpoint_subject(const Home& home, const std::string& typed) {
+CheckpointSubject checkpoint_subject(const Home& home, const std::string& typed) {
   const TypedSubject parts = split(typed);
   const bool is_path = parts.base.find('/') != std::string::npos || is_directory(parts.base);
-  if (is_path) {
-    auto subject = subject_of_path(parts);
-    if (!subject || !parts.step) return subject;
-    const auto name = name_of_step(subject->root, *parts.step);
-    return name ? Result(CheckpointSubject{subject->root, *name}) : name.error();
-  }
-  const auto root = root_of_job(home, parts.base);
-  if (!root) return root.error();
-  if (!parts.step) return CheckpointSubject{*root, std::nullopt};
-  const auto name = name_of_step(*root, *parts.step);
-  return name ? Result(CheckpointSubject{*root, *name}) : name.error();
+  auto subject = is_path ? subject_of_path(parts) : subject_of_job(home, parts.base);
+  if (parts.step) subject.name = name_of_step(subject.root, *parts.step);
+  return subject;
 }
 
-Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string& typed) {
+CheckpointSubject single_checkpoint(const Home& home, const std::string& typed) {
   auto subject = checkpoint_subject(home, typed);
-  if (!subject || subject->name) return subject;
-  const CheckpointSearch search = search_checkpoints(subject->root);
-  if (!search.trouble.empty()) return Error{search.trouble};
-  if (const FoundCheckpoint* newest = search.newest()) {
-    return CheckpointSubject{subject->root, newest->directory};
-  }
-  return Error{subject->root + " holds no usable checkpoint" +
-               (search.rejected.empty() ? "" : "; `muster checkpoint list` says why")};
+  if (subject.name) return subject;
+  const CheckpointSearch search = search_checkpoints(subject.root);
+  if (!search.trouble.empty()) throw VerbEnd(no_such_job, search.trouble);
+  if (const FoundCheckpoint* newest = search.newest()) return {subject.root, newest->directory};
+  throw VerbEnd(no_such_job,
+                subject.root + " holds no usable checkpoint" +
+                    (search.rejected.empty() ? "" : "; `muster checkpoint list` says why"));
 }
 
 std::string last_checkpoint_directory(const JobSummary& job) {

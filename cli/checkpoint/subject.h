@@ -18,11 +18,11 @@ struct CheckpointSubject {
   std::string path() const { return name ? root + "/" + *name : root; }
 };
 
-// The Error says what is there instead, or where it is.
-Result<CheckpointSubject> checkpoint_subject(const Home& home, const std::string& typed);
+// Ends the verb where there is none, and says what is there instead, or where it is.
+CheckpointSubject checkpoint_subject(const Home& home, const std::string& typed);
 
 // As above, and exactly one: of a directory or a job the newest usable one.
-Result<CheckpointSubject> single_checkpoint(const Home& home, const std::string& typed);
+CheckpointSubject single_checkpoint(const Home& home, const std::string& typed);
 
 // Of the newest checkpoint on record; empty: none. A step that a person went back to is known
 // before its directory is.

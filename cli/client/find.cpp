@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "cli/terminal/terminal.h"
-#include "scheduler/model/exit_code.h"
+#include "cli/terminal/common_options.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
@@ -16,7 +15,6 @@ constexpr int names_shown = 5;
 constexpr int names_compared = 1000;
 
 Error unknown_job(const Store& store, const std::string& typed) {
-  std::string message = "job " + quoted_text(typed) + " not found";
   JobFilter filter;
   filter.limit = names_compared;
   filter.include_archived = true;
@@ -25,9 +23,8 @@ Error unknown_job(const Store& store, const std::string& typed) {
   if (rows) {
     for (const JobRow& row : *rows) names.push_back(row.name);
   }
-  const std::string meant = did_you_mean(typed, names);
-  if (!meant.empty()) return Error{message + "; " + meant};
-  return Error{message + "; `muster list --all-results` shows all jobs"};
+  return Error{"job " + quoted_text(typed) + " not found; " +
+               did_you_mean(typed, names, "`muster list --all-results` shows all jobs")};
 }
 
 }  // namespace
@@ -68,10 +65,17 @@ Result<JobHistory> history_of(const FoundJob& found) {
   return JobHistory{std::move(*records), std::move(*links)};
 }
 
-int without_job(const Home& home, const Error& error, const CommonOptions& common) {
-  print_error(error.message, common);
-  const bool readable = static_cast<bool>(Store::open(home.root, Store::Mode::read_only));
-  return readable ? no_such_job : static_cast<int>(ExitCode::internal);
+const JobSubmitted* submission_in(const std::vector<Record>& records) {
+  for (const Record& record : records) {
+    if (const auto* submitted = record_as<JobSubmitted>(record)) return submitted;
+  }
+  return nullptr;
+}
+
+FoundJob job_or_end(const Home& home, const std::string& typed) {
+  auto found = open_job(home, typed);
+  const bool is_readable = found || Store::open(home.root, Store::Mode::read_only);
+  return or_end(std::move(found), is_readable ? no_such_job : internal_error);
 }
 
 }  // namespace muster

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 
-#include "cli/terminal/common_options.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/controller/store/store.h"
 #include "scheduler/model/result.h"
@@ -29,11 +28,13 @@ struct JobHistory {
 };
 Result<JobHistory> history_of(const FoundJob& found);
 
+// Of a job's records; null: it is not among them.
+const JobSubmitted* submission_in(const std::vector<Record>& records);
+
 // What a verb returns when its job is not there.
 inline constexpr int no_such_job = 1;
 
-// Tells why `open_job` failed and returns the exit code: the store cannot be read, or has no such
-// job.
-int without_job(const Home& home, const Error& error, const CommonOptions& common);
+// For verbs: without one it ends with that, or with 99 where the store cannot be read.
+FoundJob job_or_end(const Home& home, const std::string& typed);
 
 }  // namespace muster

@@ -124,10 +124,12 @@ bool Following::take_messages(Milliseconds pause) {
 }
 
 void Following::cancel() {
-  int exit_code = 0;
   const Cancel request{request_.job, std::nullopt};
-  if (ask_accepted(home_, request, "cannot cancel: ", exit_code, common_)) {
+  try {
+    accepted_or_end(home_, request, "cannot cancel: ", common_);
     display_.sentence("cancelling; waiting until every rank is confirmed stopped");
+  } catch (const VerbEnd& refused) {  // the job is followed all the same
+    print_error(refused.what(), common_);
   }
 }
 

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <algorithm>
-#include <charconv>
 #include <system_error>
 #include <utility>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -22,10 +22,7 @@ std::optional<std::int64_t> number_in(std::string_view name, std::string_view pr
   if (name.size() <= prefix.size() + suffix.size()) return std::nullopt;
   name.remove_prefix(prefix.size());
   name.remove_suffix(suffix.size());
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
+  return read_integer(name);
 }
 
 template <class Visit>
@@ -51,7 +48,9 @@ std::int64_t bytes_in(const Fd& file) {
   return file && ::fstat(file.get(), &facts) == 0 ? facts.st_size : 0;
 }
 
+// Where the last `lines` lines begin; 0 when it has fewer, or cannot be read.
 std::int64_t offset_in(const Fd& file, std::int64_t size, std::int64_t lines) {
+  if (lines <= 0) return size;
   std::string block;
   std::int64_t end = size;
   std::int64_t newlines = 0;
@@ -104,7 +103,8 @@ void LogFollower::find_files() {
     if (selection_.ranks && !selection_.ranks->contains(rank)) return;
     const auto [place, added] = files_.try_emplace(rank, 0);
     if (added && first_look_ && selection_.tail_lines) {
-      place->second = offset_of_last_lines(file_of(rank), *selection_.tail_lines);
+      const Fd file = open_log(file_of(rank));
+      place->second = offset_in(file, bytes_in(file), *selection_.tail_lines);
     }
   });
 }
@@ -145,12 +145,6 @@ bool LogFollower::read_block(RankId rank, const Sink& sink) {
   offset += static_cast<std::int64_t>(block_.size());
   if (!block_.empty()) sink(*attempt_, rank, block_);
   return !block_.empty();
-}
-
-std::int64_t offset_of_last_lines(const std::filesystem::path& path, std::int64_t lines) {
-  const Fd file = open_log(path);
-  const std::int64_t size = bytes_in(file);
-  return lines <= 0 ? size : offset_in(file, size, lines);
 }
 
 std::string last_lines_of_file(const std::filesystem::path& path, std::int64_t lines) {

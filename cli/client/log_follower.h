@@ -54,11 +54,8 @@ class LogFollower {
 // The attempts that have a directory, in order.
 std::set<AttemptId> attempts_on_disk(const std::filesystem::path& job_directory);
 
-// Where the last `lines` lines of the file begin; 0 when it has fewer, or cannot be read. Read
-// from the back: cheap for logs of any size.
-std::int64_t offset_of_last_lines(const std::filesystem::path& file, std::int64_t lines);
-
-// Those lines, at most 64 KiB of them; empty when there are none.
+// The last `lines` lines of the file, at most 64 KiB of them; empty when there are none. Read from
+// the back: cheap for logs of any size.
 std::string last_lines_of_file(const std::filesystem::path& file, std::int64_t lines);
 
 }  // namespace muster

@@ -1,8 +1,6 @@
 #include "cli/client/start.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -179,42 +177,15 @@ Result<VersionAnswer> version_of_running(const Home& home) {
   return why;
 }
 
-std::size_t aligned(std::size_t size) {
-  return (size + 3) & ~std::size_t{3};
-}
-
-// A note segment: header, name, description, each padded to four bytes.
-std::string build_id_in(std::string_view notes) {
-  while (notes.size() >= sizeof(ElfW(Nhdr))) {
-    ElfW(Nhdr) header;
-    std::memcpy(&header, notes.data(), sizeof(header));
-    notes.remove_prefix(sizeof(header));
-    const std::size_t whole = aligned(header.n_namesz) + aligned(header.n_descsz);
-    if (whole > notes.size()) return "";
-    const std::string_view name = notes.substr(0, header.n_namesz);
-    if (header.n_type == NT_GNU_BUILD_ID && name == std::string_view("GNU\0", 4)) {
-      return hex_text(notes.substr(aligned(header.n_namesz), header.n_descsz));
-    }
-    notes.remove_prefix(whole);
-  }
-  return "";
-}
-
-// `head`: the beginning of an ELF file; what lies beyond it is not looked at.
-std::string build_id_in_file(std::string_view head) {
-  ElfW(Ehdr) file;
-  if (head.size() < sizeof file || !head.starts_with(ELFMAG)) return "";
-  std::memcpy(&file, head.data(), sizeof file);
-  for (std::size_t i = 0; i < file.e_phnum; ++i) {
-    ElfW(Phdr) segment;
-    const std::size_t at = file.e_phoff + i * sizeof segment;
-    if (at + sizeof segment > head.size()) return "";
-    std::memcpy(&segment, head.data() + at, sizeof segment);
-    if (segment.p_type != PT_NOTE || segment.p_offset > head.size()) continue;
-    const std::string id = build_id_in(head.substr(segment.p_offset, segment.p_filesz));
-    if (!id.empty()) return id;
-  }
-  return "";
+// `head`: the beginning of an ELF file for little-endian machines, which has the linker's note:
+// sizes, its type and its name before the id itself.
+std::string build_id_in(std::string_view head) {
+  constexpr std::string_view type_and_name("\3\0\0\0GNU", 8);  // NT_GNU_BUILD_ID
+  const std::size_t at = head.find(type_and_name);
+  std::uint32_t size = 0;
+  if (at == head.npos || at < sizeof size) return "";
+  std::memcpy(&size, head.data() + at - sizeof size, sizeof size);
+  return hex_text(head.substr(at + type_and_name.size(), size));
 }
 
 constexpr std::size_t jobs_named = 5;
@@ -298,19 +269,12 @@ Result<FromController> ask_controller(const Home& home, const ToController& ques
   return ask(*client, question, answer_limit);
 }
 
-std::optional<Accepted> ask_accepted(const Home& home, const ToController& question,
-                                     const std::string& attempt, int& exit_code,
-                                     const CommonOptions& common) {
-  const auto answer = ask_controller(home, question, common);
-  const auto* yes = answer ? std::get_if<Accepted>(&*answer) : nullptr;
-  if (yes != nullptr) return *yes;
-  const auto* no = answer ? std::get_if<Refused>(&*answer) : nullptr;
-  exit_code = no != nullptr ? no->exit_code : internal_error;
-  print_error(no != nullptr ? no->message
-              : answer      ? "the controller gave an unexpected answer"
-                            : attempt + answer.error().message,
-              common);
-  return std::nullopt;
+Accepted accepted_or_end(const Home& home, const ToController& question, const std::string& attempt,
+                         const CommonOptions& common) {
+  const auto answer = or_end(ask_controller(home, question, common), internal_error, attempt);
+  if (const auto* yes = std::get_if<Accepted>(&answer)) return *yes;
+  if (const auto* no = std::get_if<Refused>(&answer)) throw VerbEnd(no->exit_code, no->message);
+  throw VerbEnd(internal_error, "the controller gave an unexpected answer");
 }
 
 std::string muster_program() {
@@ -321,7 +285,7 @@ std::string muster_program() {
 std::string own_build_id() {
   const Fd file(::open(muster_program().c_str(), O_RDONLY | O_CLOEXEC));
   std::string head;
-  return read_at(file.get(), 0, elf_head_bytes, head) ? build_id_in_file(head) : "";
+  return read_at(file.get(), 0, elf_head_bytes, head) ? build_id_in(head) : "";
 }
 
 void serve_unfinished(const Home& home, const Store& store, const std::vector<JobRow>& rows,

@@ -24,11 +24,10 @@ Result<ControllerClient> ensure_controller(const Home& home, const CommonOptions
 Result<FromController> ask_controller(const Home& home, const ToController& question,
                                       const CommonOptions& common);
 
-// For what is granted or refused. Nothing: it is not; why is told, after `attempt` ("cannot cancel:
-// ") where nobody answered, and `exit_code` is what the verb returns.
-std::optional<Accepted> ask_accepted(const Home& home, const ToController& question,
-                                     const std::string& attempt, int& exit_code,
-                                     const CommonOptions& common);
+// For what is granted or refused. What is not ends the verb; where nobody answered with `attempt`
+// ("cannot cancel: ") before why.
+Accepted accepted_or_end(const Home& home, const ToController& question, const std::string& attempt,
+                         const CommonOptions& common);
 
 // The program that controllers are started from: this one, or the `muster` beside it when this is
 // `muster-sandbox`.

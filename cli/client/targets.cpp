@@ -87,6 +87,14 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
   return known;
 }
 
+std::vector<std::string> all_node_names(const std::vector<ComputeTarget>& targets) {
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : targets) {
+    for (const NodeAddress& node : target.nodes) names.push_back(node.id.value);
+  }
+  return names;
+}
+
 Status check_named_files(const CommonOptions& common) {
   if (common.cluster_files.empty() && environment("MUSTER_CONFIG").empty()) return Done{};
   const auto targets = find_targets(common);

@@ -26,6 +26,9 @@ struct KnownTargets {
 // for cannot be read.
 Result<KnownTargets> find_targets(const CommonOptions& common);
 
+// Of all of them.
+std::vector<std::string> all_node_names(const std::vector<ComputeTarget>& targets);
+
 // An Error: a file that --cluster or $MUSTER_CONFIG names cannot be read. For verbs that need none.
 Status check_named_files(const CommonOptions& common);
 

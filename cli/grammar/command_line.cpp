@@ -4,7 +4,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -13,8 +12,10 @@
 #include "cli/query/query.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/escape.h"
+#include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/yaml/read_options.h"
@@ -141,13 +142,10 @@ void Arguments::folder(const std::string& names, std::string& value, const std::
 void Arguments::option(const std::string& names, std::optional<std::int64_t>& value,
                        const std::string& help) {
   const auto set = [&value, names](const std::string& text) {
-    std::int64_t number = -1;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || at != end || number < 0) {
+    value = read_integer(text);
+    if (!value || *value < 0) {
       throw CLI::ValidationError(names + ": expected a number, 0 or more, got '" + text + "'");
     }
-    value = number;
   };
   app_->add_option_function<std::string>(names, set, help)->type_name("NUMBER");
 }
@@ -306,7 +304,17 @@ void CommandLine::verb_of(const std::string& group, const VerbTexts& texts,
   CLI::App& above = group.empty() ? parser_->app : *parser_->app.get_subcommand(group);
   CLI::App* verb = parser_->add(above, texts);
   Arguments arguments(*verb, parser_->offered);
-  parser_->actions[verb] = declare(arguments);
+  parser_->actions[verb] = [action = declare(arguments)](const CommonOptions& common) {
+    try {
+      if (is_for_monitors(common.output) && !common.query.empty()) {
+        throw VerbEnd(usage_error, "--query goes with json, yaml and tsv");
+      }
+      return action(common);
+    } catch (const VerbEnd& end) {
+      const std::string why = end.what();
+      return why.empty() ? end.exit_code : print_error(why, end.exit_code, common);
+    }
+  };
   if (texts.azure_scope && !group.empty()) {
     arguments.ignored("-g,--resource-group", "Azure resource group");
     arguments.ignored("-w,--workspace-name", "Azure workspace");

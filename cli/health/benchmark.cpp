@@ -78,57 +78,53 @@ double took_of(const ProbeFigures& figures, const std::string& check) {
   return took_ms;
 }
 
-Result<HealthProfile> profile_for(const HealthActiveOptions& options, HealthSources& sources,
-                                  const CommonOptions& common) {
-  if (options.profile_alone || !options.profile.empty()) {
-    return named_profile(options.profile, common, options.profile_alone);
-  }
-  return profile_by_sources(sources, "", "; --profile names one", common);
-}
+}  // namespace
 
-// Who says for how long means that it be run.
-BenchmarksAsked with_burn(BenchmarksAsked asked) {
+BenchmarksAsked checked_benchmarks(BenchmarksAsked asked) {
+  const auto minutes = asked.burn_minutes.value_or(1);
+  if (minutes < 1 || minutes > verify_minutes_max) {
+    throw VerbEnd(usage_error, "--burn-minutes: expected 1 to " +
+                                   std::to_string(verify_minutes_max) + ", got " +
+                                   std::to_string(minutes));
+  }
+  if (asked.gate && asked.burn_minutes) {
+    throw VerbEnd(usage_error, "--gate has no time for --burn-minutes");
+  }
+  const std::string misnamed = misnamed_probe(asked.only);
+  if (!misnamed.empty()) throw VerbEnd(usage_error, misnamed);
+  // Who says for how long means that it be run.
   if (asked.burn_minutes && !asked.only.empty()) asked.only.emplace_back("cpu-sdc");
   return asked;
 }
-
-}  // namespace
 
 std::string misnamed_probe(const std::vector<std::string>& only) {
   const std::vector<std::string> names = names_of_probes();
   for (const std::string& name : only) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    const std::string meant = did_you_mean(name, names);
     return "--only: there is no benchmark '" + name + "' of one node; " +
-           (meant.empty() ? "there are " + joined(names) : meant);
+           did_you_mean(name, names, "there are " + joined(names));
   }
   return {};
 }
 
-std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
-                                                        const HealthProfile& profile,
-                                                        const MeasureWanted& wanted,
-                                                        const CommonOptions& common) {
+ProbeFigures measure_node(HealthSources& sources, const HealthProfile& profile,
+                          const MeasureWanted& wanted, const CommonOptions& common) {
   std::string misnamed = misnamed_probe(wanted.only);
   const bool is_disk_asked_for = std::ranges::find(wanted.only, "disk") != wanted.only.end();
   if (is_disk_asked_for && wanted.disk.empty()) misnamed = "--only disk: --disk names where";
-  if (!misnamed.empty()) {
-    print_error(misnamed, common);
-    return MeasureRefused{usage_error};
-  }
+  if (!misnamed.empty()) throw VerbEnd(usage_error, misnamed);
   const ProbePlan plan = plan_of(sources, profile, wanted);
   const std::string left_out = left_out_of(plan, wanted.only);
   if (!left_out.empty() && plan.impossible.empty()) {
     notice("skipped: " + left_out + ": this node cannot run it, or the profile turned it off",
            common);
   }
-  const std::string busy = plan.probes.empty()   ? ""
-                           : wanted.before_a_job ? who_runs_here(sources)
-                                                 : why_not_idle(sources);
+  const std::string busy = plan.probes.empty() ? ""
+                           : wanted.gate       ? who_runs_here(sources)
+                                               : why_not_idle(sources);
   if (!busy.empty() && !wanted.force) {
-    const std::string hint(wanted.before_a_job ? "" : force_hint);
-    print_error("this host is not idle: " + busy + hint, common);
-    return MeasureRefused{unclear_health};
+    const std::string hint(wanted.gate ? "" : force_hint);
+    throw VerbEnd(unclear_health, "this host is not idle: " + busy + hint);
   }
   if (!plan.probes.empty()) notice("measures " + cost_text(plan), common);
   ProbeRunner runner;
@@ -172,52 +168,26 @@ HostHealth judge_figures(const ProbeFigures& figures, const HealthProfile& profi
   return host;
 }
 
-std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return misused;
-  const auto minutes = options.burn_minutes.value_or(1);
-  if (minutes < 1 || minutes > verify_minutes_max) {
-    return "--burn-minutes: expected 1 to " + std::to_string(verify_minutes_max) + ", got " +
-           std::to_string(minutes);
-  }
-  if (options.gate && options.burn_minutes) return "--gate has no time for --burn-minutes";
-  return misnamed_probe(options.only);
-}
-
-HealthRunOptions measuring_nodes(const HealthActiveOptions& options) {
-  HealthRunOptions run;
-  static_cast<HealthAsked&>(run) = options;
-  run.measured = with_burn(options);
-  return run;
-}
-
-std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
+std::optional<std::filesystem::path> active_state_file(const HealthRunOptions& options,
                                                        const std::string& host) {
-  if (options.forget || options.gate) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  return usual_state_file(host);
+  return options.measured->gate ? std::nullopt : state_file_of(options, host);
 }
 
-int run_health_active(const HealthActiveOptions& options, const CommonOptions& common) {
-  const std::string misfit = reason_invalid(options, common);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  if (options.timeout)
-    return print_error("--timeout goes with NODE or --target", usage_error, common);
+int run_health_active(const HealthRunOptions& options, const CommonOptions& common) {
+  MeasureWanted wanted{checked_benchmarks(*options.measured)};
+  if (options.timeout) throw VerbEnd(usage_error, "--timeout goes with NODE or --target");
   HealthSources sources(own_sources("/"));
-  const auto profile = profile_for(options, sources, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
-  MeasureWanted wanted;
-  static_cast<BenchmarksAsked&>(wanted) = with_burn(options);
-  wanted.before_a_job = options.gate;
+  const bool is_named = options.profile_alone || !options.profile.empty();
+  const HealthProfile profile =
+      is_named ? or_end(named_profile(options.profile, common, options.profile_alone), invalid_file)
+               : profile_by_sources(sources, "", "; --profile names one", common);
   const auto began = std::chrono::steady_clock::now();
-  const auto measured = measure_node(sources, *profile, wanted, common);
-  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
-  const auto& figures = std::get<ProbeFigures>(measured);
+  const ProbeFigures figures = measure_node(sources, profile, wanted, common);
   if (figures.samples.empty()) {
-    return print_error(
+    throw VerbEnd(
+        static_cast<int>(HealthExit::unclear),
         "nothing was measured: the profile has no minimum for a benchmark of one node; --only "
-        "measures without one, `muster health learn --measure` writes minimums",
-        static_cast<int>(HealthExit::unclear), common);
+        "measures without one, `muster health learn --measure` writes minimums");
   }
 
   // What is remembered is read late: other runs wrote it while the probes ran.
@@ -230,7 +200,7 @@ int run_health_active(const HealthActiveOptions& options, const CommonOptions& c
   moment.run = {moment.at.wall, sources.host(), sources.boot_id()};
   moment.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
   HealthResult result{
-      moment.at.wall, HealthExit::unclear, {judge_figures(figures, *profile, moment, state)}};
+      moment.at.wall, HealthExit::unclear, {judge_figures(figures, profile, moment, state)}};
   remember(file, state, common);
   if (has_any_number(figures)) result.exit = result.hosts.front().verdict.state;
   if (was_busy && result.exit != HealthExit::healthy) result.exit = HealthExit::unclear;

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "cli/health/result.h"
@@ -22,44 +21,30 @@
 
 namespace muster {
 
-struct HealthActiveOptions : HealthAsked, BenchmarksAsked {
-  bool gate = false;  // a job is about to start here
-};
+// With what it means. Ends the verb where it makes no sense.
+BenchmarksAsked checked_benchmarks(BenchmarksAsked asked);
 
-// Empty, or what is wrong with them.
-std::string reason_invalid(const HealthActiveOptions& options, const CommonOptions& common);
-// The same of nodes, beside each other.
-HealthRunOptions measuring_nodes(const HealthActiveOptions& options);
-
-// Where it is remembered what was found; nothing: nowhere. Before a job processors may be busy:
-// that a floor was missed then proves nothing later.
-std::optional<std::filesystem::path> active_state_file(const HealthActiveOptions& options,
+// Before a job processors may be busy: that a floor was missed then proves nothing later.
+std::optional<std::filesystem::path> active_state_file(const HealthRunOptions& options,
                                                        const std::string& host);
 
-int run_health_active(const HealthActiveOptions& options, const CommonOptions& common);
+int run_health_active(const HealthRunOptions& options, const CommonOptions& common);
 
 // Forced: what is busy is told, and proves nothing.
 struct MeasureWanted : BenchmarksAsked {
-  bool learns = false;               // all that the node can run, floor or none
-  bool before_a_job = false;         // that will have the processors as they are
-  std::vector<std::string> program;  // empty: muster agent probe
+  bool learns = false;                    // all that the node can run, floor or none
+  std::vector<std::string> program = {};  // empty: muster agent probe
 };
 
 // What a person at that host can do about it.
 inline constexpr std::string_view force_hint = "; --force measures all the same";
 
-// It was said why.
-struct MeasureRefused {
-  int exit_code = 0;
-};
-
 // Empty, or what is wrong with the names of probes.
 std::string misnamed_probe(const std::vector<std::string>& only);
 
-std::variant<ProbeFigures, MeasureRefused> measure_node(HealthSources& sources,
-                                                        const HealthProfile& profile,
-                                                        const MeasureWanted& wanted,
-                                                        const CommonOptions& common);
+// Ends the verb where that is refused.
+ProbeFigures measure_node(HealthSources& sources, const HealthProfile& profile,
+                          const MeasureWanted& wanted, const CommonOptions& common);
 
 // What the figures make of the host: findings, and a verdict with what is remembered. Pure.
 

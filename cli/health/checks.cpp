@@ -72,15 +72,12 @@ std::string limit_text(const HealthProfile& profile, const CheckSpec& check,
 }
 
 Document limits_document(const HealthProfile& profile, const CheckSpec& check) {
-  Document all = Document::array();
-  for (const CheckLimit& limit : check.limits) {
-    const auto value = limit_of(profile, check, limit.name);
-    all.push_back(Document{{"name", limit.name},
-                           {"unit", limit.unit},
-                           {"usual", value_or_null(limit.usual)},
-                           {"value", value_or_null(value)}});
-  }
-  return all;
+  return list_of(check.limits, [&](const CheckLimit& limit) {
+    return Document{{"name", limit.name},
+                    {"unit", limit.unit},
+                    {"usual", value_or_null(limit.usual)},
+                    {"value", value_or_null(limit_of(profile, check, limit.name))}};
+  });
 }
 
 std::string_view mode_word(const CheckRules& rules, const CheckSpec& check) {
@@ -131,17 +128,14 @@ void print_one(const HealthProfile& profile, const CheckSpec& check) {
 }
 
 Document profiles_document() {
-  Document all = Document::array();
-  for (const ShippedProfile& shipped : shipped_profiles()) {
+  return list_of(shipped_profiles(), [](const ShippedProfile& shipped) {
     const HealthProfile profile = profile_of(shipped);
-    const std::string& gpu = profile.match_gpu_name;
-    all.push_back(Document{{"name", shipped.name},
-                           {"gpu_name", gpu.empty() ? Document(nullptr) : Document(gpu)},
-                           {"gpus", value_or_null(profile.gpu.count)},
-                           {"ports", profile.ib.ports},
-                           {"rate_gbps", value_or_null(profile.ib.rate_gbps)}});
-  }
-  return all;
+    return Document{{"name", shipped.name},
+                    {"gpu_name", value_or_null(profile.match_gpu_name)},
+                    {"gpus", value_or_null(profile.gpu.count)},
+                    {"ports", profile.ib.ports},
+                    {"rate_gbps", value_or_null(profile.ib.rate_gbps)}};
+  });
 }
 
 }  // namespace
@@ -170,25 +164,26 @@ Document checks_document(const HealthProfile& profile, const std::string& patter
   return all;
 }
 
-int show_checks(const std::string& id, const std::string& typed, const CommonOptions& common) {
-  const auto profile =
-      typed.empty() ? Result<HealthProfile>(HealthProfile{}) : named_profile(typed, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
+int show_checks(const HealthChecksOptions& options, const CommonOptions& common) {
+  const std::string& id = options.name;
+  const HealthProfile profile = options.profile.empty()
+                                    ? HealthProfile{}
+                                    : or_end(named_profile(options.profile, common), invalid_file);
   const std::string pattern = id.empty() ? "*" : id;
   const auto fits = [&](const CheckSpec* check) { return fits_pattern(pattern, check->id); };
   if (std::ranges::none_of(every_check(), fits)) {
     const std::string meant = did_you_mean(id, names_of_checks());
-    return print_error("there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant),
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "there is no check '" + id + "'" + (meant.empty() ? "" : "; " + meant));
   }
   if (!wants_table(common)) {
-    Document all = checks_document(*profile, pattern);
+    Document all = checks_document(profile, pattern);
     return print_document(find_check(id) ? all.front() : all, common);
   }
   if (const CheckSpec* check = find_check(id)) {
-    print_one(*profile, *check);
+    print_one(profile, *check);
   } else {
-    print_all(*profile, pattern, common);
+    print_all(profile, pattern, common);
   }
   return 0;
 }
@@ -199,7 +194,7 @@ int show_profiles(const std::string& name, const CommonOptions& common) {
       write_all(Stream::out, shipped->text);
       return 0;
     }
-    return print_error(unknown_profile(name).message, usage_error, common);
+    throw VerbEnd(usage_error, unknown_profile(name).message);
   }
   if (!wants_table(common)) return print_document(profiles_document(), common);
   Table table({"PROFILE", "GPUS", "GPU", "PORTS", "GBIT/S"});

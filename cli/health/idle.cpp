@@ -1,12 +1,12 @@
 #include "cli/health/idle.h"
 
-#include <charconv>
 #include <chrono>
-#include <cstdio>
+#include <sstream>
 #include <thread>
 
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/os/read_file.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -49,30 +49,21 @@ std::string load_of_processors() {
   if (!before || !after) return {};
   const double busy = busy_processors(*before, *after);
   if (!is_busy(busy, after->processors)) return {};
-  char text[80];
-  std::snprintf(text, sizeof text, "%.1f of %d processors are busy", busy, after->processors);
-  return text;
+  return printed("%.1f of ", busy) + std::to_string(after->processors) + " processors are busy";
 }
 
 }  // namespace
 
 std::optional<ProcessorTime> processor_time(std::string_view stat) {
   if (!stat.starts_with("cpu ")) return std::nullopt;
-  std::string_view line = stat.substr(4, stat.find('\n') - 4);
+  std::istringstream line(std::string(stat.substr(4, stat.find('\n') - 4)));
   ProcessorTime time;
-  for (int column = 0; !line.empty() && column < guest_column;) {
-    if (line.front() == ' ') {
-      line.remove_prefix(1);
-      continue;
-    }
-    std::uint64_t ticks = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), ticks);
-    if (error != std::errc()) return std::nullopt;
-    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+  std::uint64_t ticks = 0;
+  for (int column = 0; column < guest_column && line >> ticks; ++column) {
     time.all_ticks += ticks;
     if (column != idle_column && column != waiting_column) time.busy_ticks += ticks;
-    ++column;
   }
+  if (line.fail() && !line.eof()) return std::nullopt;
   for (std::size_t at = stat.find("\ncpu"); at != std::string_view::npos;
        at = stat.find("\ncpu", at + 1)) {
     ++time.processors;

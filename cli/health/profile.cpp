@@ -13,8 +13,8 @@
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
 #include "health/learn/profile.h"
-#include "scheduler/model/exit_code.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/profile/reader.h"
 #include "templates/yaml/value.h"
 
@@ -48,10 +48,8 @@ std::string model_of(std::string_view information) {
   constexpr std::string_view key = "Model:";
   const std::size_t at = information.find(key);
   if (at == information.npos) return {};
-  std::string_view model = information.substr(at + key.size());
-  model = model.substr(0, model.find('\n'));
-  model.remove_prefix(std::min(model.find_first_not_of(" \t"), model.size()));
-  return std::string(model);
+  const std::string_view model = information.substr(at + key.size());
+  return std::string(trimmed(model.substr(0, model.find('\n'))));
 }
 
 // The model of most of them: one of another is a fault and no other kind of node.
@@ -106,12 +104,11 @@ std::string profile_name(const std::string& host) {
 }
 
 // A profile that its own reader refuses is of no use: a source told nonsense.
-bool reads_back(const std::string& text, const CommonOptions& common) {
+void read_back(const std::string& text, const CommonOptions& common) {
   const auto findings = read_health_profile("profile", text, names_of_checks()).findings;
-  if (!has_errors(findings)) return true;
+  if (!has_errors(findings)) return;
   print_findings(findings, common);
-  print_error("no profile can be made of what was read: is this node healthy?", common);
-  return false;
+  throw VerbEnd(internal_error, "no profile can be made of what was read: is this node healthy?");
 }
 
 void report_left_out(const LearnedProfile& learned, const HealthSources& sources,
@@ -123,31 +120,27 @@ void report_left_out(const LearnedProfile& learned, const HealthSources& sources
 }
 
 // A number that is missing on one device makes no floor.
-int measure_floors(HealthSources& sources, const HealthLearnOptions& options,
-                   HealthProfile& profile, const CommonOptions& common) {
+void measure_floors(HealthSources& sources, const HealthLearnOptions& options,
+                    HealthProfile& profile, const CommonOptions& common) {
   if (!options.measure) {
-    notice("skipped: minimums: how fast its devices are was not measured; --measure does", common);
-    return 0;
+    return notice("skipped: minimums: how fast its devices are was not measured; --measure does",
+                  common);
   }
   if (!sources.is_this_host()) {
-    print_error("--measure goes with this host alone, not with a recorded one", common);
-    return usage_error;
+    throw VerbEnd(usage_error, "--measure goes with this host alone, not with a recorded one");
   }
   MeasureWanted wanted;
   wanted.learns = true;
   wanted.disk = options.disk;
   wanted.force = options.force;
-  const auto measured = measure_node(sources, profile, wanted, common);
-  if (const auto* no = std::get_if<MeasureRefused>(&measured)) return no->exit_code;
-  const auto& samples = std::get<ProbeFigures>(measured).samples;
-  const std::string& busy = std::get<ProbeFigures>(measured).busy;
-  if (!busy.empty())
-    notice("measured on a host that is not idle (" + busy + "): minimums are low", common);
-  learn_floors(worst_values(samples), profile);
-  for (const PerformanceSample& one : samples) {
+  const ProbeFigures measured = measure_node(sources, profile, wanted, common);
+  if (!measured.busy.empty()) {
+    notice("measured on a host that is not idle (" + measured.busy + "): minimums are low", common);
+  }
+  learn_floors(worst_values(measured.samples), profile);
+  for (const PerformanceSample& one : measured.samples) {
     if (!one.value) notice("skipped: minimums: " + one.metric + ": " + one.error, common);
   }
-  return 0;
 }
 
 }  // namespace
@@ -159,9 +152,8 @@ HealthProfile profile_of(const ShippedProfile& shipped) {
 Error unknown_profile(const std::string& typed) {
   std::vector<std::string> names;
   for (const ShippedProfile& each : shipped_profiles()) names.emplace_back(each.name);
-  const std::string meant = did_you_mean(typed, names);
   return Error{"there is no health profile '" + typed + "'; " +
-               (meant.empty() ? "`muster health profiles` lists them, or name a file" : meant)};
+               did_you_mean(typed, names, "`muster health profiles` lists them, or name a file")};
 }
 
 Result<HealthProfile> named_profile(const std::string& typed, const CommonOptions& common,
@@ -223,20 +215,17 @@ int learn_health(const HealthSourcesOptions& where, const HealthLearnOptions& op
   HealthSources sources(where);
   const std::string name = options.name.empty() ? profile_name(sources.host()) : options.name;
   LearnedProfile learned = learn_profile(sources.read(learning_request()), name);
-  const int refused = measure_floors(sources, options, learned.profile, common);
-  if (refused != 0) return refused;
+  measure_floors(sources, options, learned.profile, common);
   const std::string text = write_health_profile(learned.profile);
-  if (!reads_back(text, common)) return static_cast<int>(ExitCode::internal);
+  read_back(text, common);
   report_left_out(learned, sources, common);
   if (options.file.empty()) {
     write_all(Stream::out, text);
     return 0;
   }
-  const int code = write_new_file(options.file, text, common);
-  if (code == 0) {
-    notice("wrote " + options.file + "; next: muster health --profile " + options.file, common);
-  }
-  return code;
+  write_new_file(options.file, text);
+  notice("wrote " + options.file + "; next: muster health --profile " + options.file, common);
+  return 0;
 }
 
 }  // namespace muster

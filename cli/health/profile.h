@@ -47,6 +47,7 @@ struct HealthLearnOptions {
   bool measure = false;  // floors too
   std::string disk;      // a directory; empty: no disk is written
   bool force = false;    // measure idle or not
+  std::string root;
 };
 
 // What is left out of the profile, and so is not judged, is said.

@@ -71,15 +71,13 @@ std::string unit_of(const PerformanceSample& sample) {
 }
 
 Document metrics_document(const std::vector<PerformanceSample>& metrics) {
-  Document all = Document::array();
-  for (const PerformanceSample& one : metrics) {
-    all.push_back(Document{{"metric", one.metric},
-                           {"device", one.device},
-                           {"value", to_document(one.value)},
-                           {"unit", unit_of(one)},
-                           {"error", one.value ? Document(nullptr) : Document(one.error)}});
-  }
-  return all;
+  return list_of(metrics, [](const PerformanceSample& one) {
+    return Document{{"metric", one.metric},
+                    {"device", one.device},
+                    {"value", to_document(one.value)},
+                    {"unit", unit_of(one)},
+                    {"error", one.value ? Document(nullptr) : Document(one.error)}};
+  });
 }
 
 // ---- a verdict in words -----------------------------------------------------------------------
@@ -399,13 +397,6 @@ std::vector<FindingReport> findings_for_monitors(const HealthResult& result) {
   if (result.monitor_hosts != MonitorHosts::in_device) return findings;
   for (FindingReport& one : findings) one.device = on_host(one.host, one.device);
   return findings;
-}
-
-std::string misused_query(const CommonOptions& common) {
-  const bool is_for_monitors = common.output == OutputFormat::nagios ||
-                               common.output == OutputFormat::prometheus ||
-                               common.output == OutputFormat::jsonl;
-  return is_for_monitors && !common.query.empty() ? "--query goes with json, yaml and tsv" : "";
 }
 
 int report_health(const HealthResult& result, bool all, const CommonOptions& common) {

@@ -200,9 +200,6 @@ std::vector<FindingReport> findings_of(const std::vector<HostHealth>& hosts);
 std::string on_host(const std::string& host, const std::string& device);
 std::vector<FindingReport> findings_for_monitors(const HealthResult& result);
 
-// Empty, or what is wrong with the options.
-std::string misused_query(const CommonOptions& common);
-
 // Prints the form that is asked for; the result's exit code, or the form's own.
 int report_health(const HealthResult& result, bool all, const CommonOptions& common);
 

@@ -29,23 +29,13 @@ namespace {
 // As many samples as a profile may ask for within a person's patience.
 constexpr int host_looks_most = 5;
 
-std::optional<std::filesystem::path> state_file(const HealthRunOptions& options,
-                                                const HealthSources& sources) {
-  if (options.forget) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  // A recorded host's counters do not go on.
-  return sources.is_this_host() ? usual_state_file(sources.host()) : std::nullopt;
-}
-
-Result<HealthProfile> profile_for(const HealthRunOptions& options, const LookWanted& wanted,
-                                  HealthSources& sources, HealthState& state,
-                                  const CommonOptions& common) {
+HealthProfile profile_for(const HealthRunOptions& options, const LookWanted& wanted,
+                          HealthSources& sources, HealthState& state, const CommonOptions& common) {
   if (options.profile_alone || !options.profile.empty()) {
-    return named_profile(options.profile, common, options.profile_alone);
+    return or_end(named_profile(options.profile, common, options.profile_alone), wanted.if_invalid);
   }
-  if (wanted.keeps_profile && find_shipped_profile(state.profile) != nullptr) {
-    return named_profile(state.profile, common);
-  }
+  const ShippedProfile* kept = wanted.keeps_profile ? find_shipped_profile(state.profile) : nullptr;
+  if (kept != nullptr) return profile_of(*kept);
   HealthProfile profile =
       profile_by_sources(sources, state.profile,
                          ": checks that need a profile are skipped; --profile names one", common);
@@ -104,38 +94,37 @@ SourceFiles files_of(HealthSources& sources) {
 
 }  // namespace
 
-std::string misfit_of_checks(const std::vector<std::string>& patterns) {
+std::optional<std::filesystem::path> state_file_of(const HealthKept& options,
+                                                   const std::string& host,
+                                                   const std::string& kind) {
+  if (options.forget) return std::nullopt;
+  if (!options.state.empty()) return options.state;
+  return usual_state_file(host, kind);
+}
+
+void check_patterns(const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = names_of_checks();
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const std::string& name) { return fits_pattern(pattern, name); };
     if (std::ranges::any_of(names, fits)) continue;
-    const std::string meant = did_you_mean(pattern, names);
-    return "--check: no check is called '" + pattern + "'; " +
-           (meant.empty() ? "`muster health checks` lists them" : meant);
+    throw VerbEnd(usage_error,
+                  "--check: no check is called '" + pattern + "'; " +
+                      did_you_mean(pattern, names, "`muster health checks` lists them"));
   }
-  return {};
 }
 
-std::string reason_invalid(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  return misused.empty() ? misfit_of_checks(options.checks) : misused;
-}
-
-std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
-                                         const CommonOptions& common) {
+PreparedLook prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
+                          const CommonOptions& common) {
   PreparedLook prepared;
   HealthSourcesOptions reading = own_sources(options.root);
   reading.limits = wanted.limits;
   prepared.sources = std::make_unique<HealthSources>(std::move(reading));
-  prepared.state_file = state_file(options, *prepared.sources);
+  // A recorded host's counters do not go on.
+  const bool is_kept = prepared.sources->is_this_host() || !options.state.empty();
+  if (is_kept) prepared.state_file = state_file_of(options, prepared.sources->host());
   HealthState state = remembered_health(prepared.state_file, prepared.sources->host(), common);
-  auto profile = profile_for(options, wanted, *prepared.sources, state, common);
-  if (!profile) {
-    print_error(profile.error().message, common);
-    return std::nullopt;
-  }
   LookOptions look;
-  look.profile = std::move(*profile);
+  look.profile = profile_for(options, wanted, *prepared.sources, state, common);
   look.phase = wanted.phase;
   look.checks = options.checks;
   look.ended_uids = wanted.ended_uids;
@@ -162,19 +151,16 @@ int keep_results(const PreparedLook& prepared, const HealthRunOptions& options,
 }
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misfit = reason_invalid(options, common);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  if (options.timeout)
-    return print_error("--timeout goes with NODE or --target", usage_error, common);
+  check_patterns(options.checks);
+  if (options.timeout) throw VerbEnd(usage_error, "--timeout goes with NODE or --target");
   if (options.slurm) return run_slurm_hook(options, common);
   LookWanted wanted;
   wanted.phase = phase_of(options.phase).value_or(Phase::on_demand);
   if (options.beside_ranks) wanted.phase = Phase::periodic;
-  const auto ready = prepare_look(options, wanted, common);
-  if (!ready) return invalid_file;
-  look_until_sure(*ready->look, options.quick ? 1 : host_looks_most);
-  const int kept = keep_results(*ready, options, common);
-  const HealthResult result = result_of(*ready->look);
+  const PreparedLook ready = prepare_look(options, wanted, common);
+  look_until_sure(*ready.look, options.quick ? 1 : host_looks_most);
+  const int kept = keep_results(ready, options, common);
+  const HealthResult result = result_of(*ready.look);
   report_hung(result.hosts.front(), common);
   const int code = report_health(result, options.all, common);
   return kept != 0 ? kept : code;
@@ -192,20 +178,16 @@ Status record_sources(HealthSources& sources, const HealthProfile& profile,
 }
 
 int record_health(const HealthRecordOptions& options, const CommonOptions& common) {
-  const auto empty = make_empty(options.directory);
-  if (!empty) return print_error(empty.error().message, internal_error, common);
+  or_end(make_empty(options.directory));
   HealthSources sources(own_sources(options.root));
   const auto profile = options.profile.empty()
-                           ? Result<HealthProfile>(profile_by_sources(sources, "", "", common))
-                           : named_profile(options.profile, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
-  const auto written = record_sources(sources, *profile, options.directory);
-  if (!written) return print_error(written.error().message, internal_error, common);
+                           ? profile_by_sources(sources, "", "", common)
+                           : or_end(named_profile(options.profile, common), invalid_file);
+  or_end(record_sources(sources, profile, options.directory));
   std::string replay = "muster health --root " + options.directory;
-  if (!profile->name.empty()) {
+  if (!profile.name.empty()) {
     const std::string file = options.directory + "/" + profile_file;
-    const int code = write_new_file(file, write_health_profile(*profile), common);
-    if (code != 0) return code;
+    write_new_file(file, write_health_profile(profile));
     replay += " --profile " + file;
   }
   notice(std::to_string(sources.all().files.all().size()) + " sources are in " + options.directory +

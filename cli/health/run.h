@@ -39,6 +39,7 @@ struct BenchmarksAsked {
   std::string disk;               // a directory; empty: no disk is written
   std::optional<std::int64_t> burn_minutes;  // of processors under full load, verified
   bool force = false;                        // idle or not
+  bool gate = false;  // a job is about to start here, and will have the processors as they are
 };
 
 struct HealthRunOptions : HealthAsked {
@@ -54,15 +55,17 @@ struct HealthRunOptions : HealthAsked {
   std::string scontrol = "scontrol";
 };
 
-// Which of these patterns fits no check; empty: each fits one.
-std::string misfit_of_checks(const std::vector<std::string>& patterns);
-// Empty, or what is wrong with them.
-std::string reason_invalid(const HealthRunOptions& options, const CommonOptions& common);
+// Where it is remembered what was found; nothing: nowhere.
+std::optional<std::filesystem::path> state_file_of(const HealthKept& options,
+                                                   const std::string& host,
+                                                   const std::string& kind = "health");
+
+// A pattern that fits no check ends the verb.
+void check_patterns(const std::vector<std::string>& patterns);
 
 int run_health(const HealthRunOptions& options, const CommonOptions& common);
 
-// A look that is about to be taken, with what is remembered; what went wrong on the way to it was
-// said.
+// A look that is about to be taken, with what is remembered.
 struct PreparedLook {
   std::unique_ptr<HealthSources> sources;
   std::unique_ptr<NodeLook> look;
@@ -74,10 +77,10 @@ struct LookWanted {
   bool keeps_profile = false;  // the one of the last run counts, without asking for GPUs
   bool may_pause = true;
   std::set<std::int64_t> ended_uids;
+  int if_invalid = invalid_file;  // with which the verb ends that has no valid profile
 };
-// Nothing: invalid profile.
-std::optional<PreparedLook> prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
-                                         const CommonOptions& common);
+PreparedLook prepare_look(const HealthRunOptions& options, const LookWanted& wanted,
+                          const CommonOptions& common);
 
 // Looks again, a second apart, while that decides about something, at most `looks` times in all.
 void look_until_sure(NodeLook& look, int looks);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <optional>
@@ -16,7 +15,9 @@
 #include "health/output/slurm.h"
 #include "health/verdict/prolog.h"
 #include "launcher/os/child.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -47,29 +48,25 @@ void answer_at_deadline() {
 
 // Of a job that had the whole node: nothing of its user may be left.
 std::set<std::int64_t> ended_users(bool is_idle) {
-  const std::string text = environment("SLURM_JOB_UID");
-  std::int64_t uid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), uid);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  const std::int64_t uid = read_integer(environment("SLURM_JOB_UID")).value_or(0);
   // Services run as root.
-  return is_idle && is_number && uid > 0 ? std::set{uid} : std::set<std::int64_t>{};
+  return is_idle && uid > 0 ? std::set{uid} : std::set<std::int64_t>{};
 }
 
 int act(const PreparedLook& ready, const std::string& name, const HealthRunOptions& options,
         const CommonOptions& common) {
   const NodeVerdict verdict = ready.look->verdict();
   const int code = slurm_exit_code(verdict);
-  const auto shown = run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit);
-  const auto node = shown ? parse_slurm_node(*shown, name) : Result<SlurmNode>(shown.error());
-  if (!node) return print_error(node.error().message, not_proven, common);
-  auto action = slurm_action(*node, ready.look->streaks(), ready.look->rules(), verdict);
+  const std::string shown = or_end(
+      run_within({options.scontrol, "show", "node", "-o", name}, scontrol_limit), not_proven);
+  const SlurmNode node = or_end(parse_slurm_node(shown, name), not_proven);
+  auto action = slurm_action(node, ready.look->streaks(), ready.look->rules(), verdict);
   if (!action) {
-    if (node->is_drained) notice(name + " stays drained: " + node->reason, common);
+    if (node.is_drained) notice(name + " stays drained: " + node.reason, common);
     return code;
   }
   action->front() = options.scontrol;
-  const auto done = run_within(*action, scontrol_limit);
-  if (!done) return print_error(done.error().message, not_proven, common);
+  or_end(run_within(*action, scontrol_limit), not_proven);
   notice(verdict.is_drained() ? name + " is drained: " + verdict.reason()
                               : name + " resumed: its fault is resolved",
          common);
@@ -79,18 +76,17 @@ int act(const PreparedLook& ready, const std::string& name, const HealthRunOptio
 int health_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const std::string name = environment("SLURMD_NODENAME");
   if (!is_slurm_node_name(name)) {
-    return print_error(name.empty() ? "SLURMD_NODENAME is not set: Slurm did not start this"
-                                    : "SLURMD_NODENAME: '" + name + "' is no name of one node",
-                       usage_error, common);
+    throw VerbEnd(usage_error, name.empty()
+                                   ? "SLURMD_NODENAME is not set: Slurm did not start this"
+                                   : "SLURMD_NODENAME: '" + name + "' is no name of one node");
   }
   LookWanted wanted;
   wanted.phase = Phase::periodic;
   wanted.limits = health_limits;
-  const auto ready = prepare_look(options, wanted, common);
-  if (!ready) return invalid_file;
-  look_until_sure(*ready->look, options.quick ? 1 : slurm_looks_most);
-  keep_results(*ready, options, common);
-  return act(*ready, name, options, common);
+  const PreparedLook ready = prepare_look(options, wanted, common);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
+  keep_results(ready, options, common);
+  return act(ready, name, options, common);
 }
 
 PrologStep next_step(const NodeLook& look, Clock::time_point began) {
@@ -111,35 +107,30 @@ void say(const PrologAnswer& answer, const CommonOptions& common) {
 int prolog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   const auto began = Clock::now();
   answer_at_deadline();
-  const auto ready = prepare_look(options, {Phase::prolog, quick_limits, true, false, {}}, common);
-  if (!ready) return not_proven;
+  const PreparedLook ready =
+      prepare_look(options, {Phase::prolog, quick_limits, true, false, {}, not_proven}, common);
   while (true) {
-    const PrologStep step = next_step(*ready->look, began);
+    const PrologStep step = next_step(*ready.look, began);
     if (const auto* answer = std::get_if<PrologAnswer>(&step)) {
-      keep_results(*ready, options, common);
+      keep_results(ready, options, common);
       say(*answer, common);
       return slurm_exit_code(*answer);
     }
     if (const auto* run = std::get_if<RunQuick>(&step)) std::this_thread::sleep_for(run->after);
-    ready->look->look();
+    ready.look->look();
   }
 }
 
 int epilog_hook(const HealthRunOptions& options, const CommonOptions& common) {
   answer_at_deadline();
-  const auto ready = prepare_look(
-      options, {Phase::epilog, quick_limits, true, false, ended_users(options.idle)}, common);
-  if (!ready) return not_proven;
-  look_until_sure(*ready->look, options.quick ? 1 : slurm_looks_most);
-  keep_results(*ready, options, common);
-  const NodeVerdict verdict = ready->look->verdict();
+  const PreparedLook ready = prepare_look(
+      options, {Phase::epilog, quick_limits, true, false, ended_users(options.idle), not_proven},
+      common);
+  look_until_sure(*ready.look, options.quick ? 1 : slurm_looks_most);
+  keep_results(ready, options, common);
+  const NodeVerdict verdict = ready.look->verdict();
   if (verdict.is_drained()) print_error(verdict.reason(), common);
   return slurm_exit_code(verdict);
-}
-
-std::string_view first_line(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\n')) text.remove_prefix(1);
-  return text.substr(0, text.find('\n'));
 }
 
 // What follows ` KEY=`, to the end of the line.
@@ -160,9 +151,7 @@ std::optional<std::string_view> word_behind(std::string_view line, std::string_v
 bool is_drain_state(std::string_view state) {
   constexpr std::array<std::string_view, 3> drains{"DRAIN", "DRAINED", "DRAINING"};
   while (!state.empty()) {
-    const std::size_t end = std::min(state.find('+'), state.size());
-    std::string_view word = state.substr(0, end);
-    state.remove_prefix(std::min(end + 1, state.size()));
+    std::string_view word = take_until(state, '+');
     while (!word.empty() && (word.back() < 'A' || word.back() > 'Z')) word.remove_suffix(1);
     if (std::ranges::find(drains, word) != drains.end()) return true;
   }
@@ -190,7 +179,8 @@ int run_slurm_hook(const HealthRunOptions& options, const CommonOptions& common)
 }
 
 Result<SlurmNode> parse_slurm_node(std::string_view text, std::string_view name) {
-  const std::string_view line = first_line(text);
+  const std::string_view rest = trimmed(text);
+  const std::string_view line = rest.substr(0, rest.find('\n'));
   const auto shown = word_behind(line, "NodeName");
   const auto state = word_behind(line, "State");
   if (!shown || !state) return Error{"scontrol does not show node " + std::string(name)};

@@ -1,7 +1,6 @@
 #include "cli/health/sources.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -31,29 +30,20 @@ std::string absolute_root(const std::string& root) {
   return text;
 }
 
-NodeReader::Options reader_options(const HealthSourcesOptions& options) {
-  NodeReader::Options reader;
-  reader.helper = options.helper;
-  reader.limits = options.limits;
-  return reader;
-}
-
 }  // namespace
 
 HealthSourcesOptions own_sources(const std::string& root) {
-  const char* named = std::getenv(system_root_name);
   HealthSourcesOptions options;
-  if (!root.empty()) {
-    options.root = absolute_root(root);
-  } else if (named != nullptr && *named != '\0') {
-    options.root = absolute_root(named);
-  }
+  const std::string named = root.empty() ? environment(system_root_name) : root;
+  if (!named.empty()) options.root = absolute_root(named);
   options.helper = {self_exe(), "agent", "read-health"};
   return options;
 }
 
 HealthSources::HealthSources(HealthSourcesOptions options)
-    : options_(std::move(options)), reader_(reader_options(options_)) {
+    : options_(std::move(options)),
+      reader_(
+          {.helper = options_.helper, .limits = options_.limits, .nvml_library = {}, .wait = {}}) {
   if (!is_this_host()) {
     std::error_code failed;
     const std::string answers = options_.root + recorded_nvml;

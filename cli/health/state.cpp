@@ -4,13 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
@@ -20,14 +22,8 @@ namespace muster {
 
 namespace {
 
-constexpr int version = 1;
 // Histories are bounded; a file of this size is none of ours.
 constexpr off_t bytes_max = 64ll << 20;
-
-bool is_set(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr && *value != '\0';
-}
 
 std::string file_name(const std::string& kind, const std::string& host) {
   std::string name = kind + "-" + host + ".state";
@@ -70,7 +66,7 @@ Result<std::optional<State>> load(const std::filesystem::path& path) {
   const auto text = read_state(path);
   if (!text) return text.error();
   if (!*text) return std::optional<State>();
-  auto state = read_versioned_json<State>(**text, version);
+  auto state = read_versioned_json<State>(**text, state_version);
   if (!state) return Error{path.string() + ": " + state.error().message};
   return std::optional(std::move(*state));
 }
@@ -83,10 +79,11 @@ State remembered(const std::optional<std::filesystem::path>& path, const CommonO
   return state && *state ? std::move(**state) : State{};
 }
 
-void write_or_say(const std::optional<std::filesystem::path>& path, const std::string& text,
+template <class State>
+void write_or_say(const std::optional<std::filesystem::path>& path, const State& state,
                   const CommonOptions& common) {
   if (!path) return;
-  const auto saved = write_state(*path, text);
+  const auto saved = write_state(*path, versioned_json(state, state_version));
   if (!saved) notice(saved.error().message + ": state not saved", common);
 }
 
@@ -94,20 +91,13 @@ void write_or_say(const std::optional<std::filesystem::path>& path, const std::s
 
 std::optional<std::filesystem::path> usual_state_file(const std::string& host,
                                                       const std::string& kind) {
-  if (is_set("MUSTER_HOME") || is_set("XDG_STATE_HOME") || is_set("HOME")) {
-    const Home home = Home::from_environment();
-    if (!home.root.empty()) return home.root / file_name(kind, host);
-  }
+  constexpr std::array names{"MUSTER_HOME", "XDG_STATE_HOME", "HOME"};
+  const bool is_named =
+      std::ranges::any_of(names, [](const char* name) { return !environment(name).empty(); });
+  const Home home = is_named ? Home::from_environment() : Home{};
+  if (!home.root.empty()) return home.root / file_name(kind, host);
   if (::geteuid() != 0) return std::nullopt;
   return std::filesystem::path("/var/lib/muster") / file_name(kind, host);
-}
-
-Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path) {
-  return load<HealthState>(path);
-}
-
-Status save_health_state(const std::filesystem::path& path, const HealthState& state) {
-  return write_state(path, encode_health_state(state));
 }
 
 HealthState remembered_health(const std::optional<std::filesystem::path>& path,
@@ -123,28 +113,12 @@ FabricState remembered_fabric(const std::optional<std::filesystem::path>& path,
 
 void remember(const std::optional<std::filesystem::path>& path, const HealthState& state,
               const CommonOptions& common) {
-  write_or_say(path, encode_health_state(state), common);
+  write_or_say(path, state, common);
 }
 
 void remember(const std::optional<std::filesystem::path>& path, const FabricState& state,
               const CommonOptions& common) {
-  write_or_say(path, encode_fabric_state(state), common);
-}
-
-std::string encode_health_state(const HealthState& state) {
-  return versioned_json(state, version);
-}
-
-Result<HealthState> decode_health_state(std::string_view text) {
-  return read_versioned_json<HealthState>(text, version);
-}
-
-std::string encode_fabric_state(const FabricState& state) {
-  return versioned_json(state, version);
-}
-
-Result<FabricState> decode_fabric_state(std::string_view text) {
-  return read_versioned_json<FabricState>(text, version);
+  write_or_say(path, state, common);
 }
 
 }  // namespace muster

@@ -10,17 +10,17 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "cli/terminal/common_options.h"
 #include "health/fabric/counter_memory.h"
 #include "health/monitor/node_health.h"
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/streaks.h"
-#include "scheduler/model/result.h"
 #include "scheduler/text/fields.h"
 
 namespace muster {
+
+inline constexpr int state_version = 1;
 
 struct HealthState {
   std::string host;
@@ -41,13 +41,6 @@ struct HealthState {
 std::optional<std::filesystem::path> usual_state_file(const std::string& host,
                                                       const std::string& kind = "health");
 
-// Nothing when there is none yet. An Error: it is broken, of another version, or somebody else's.
-Result<std::optional<HealthState>> load_health_state(const std::filesystem::path& path);
-Status save_health_state(const std::filesystem::path& path, const HealthState& state);
-
-std::string encode_health_state(const HealthState& state);
-Result<HealthState> decode_health_state(std::string_view text);
-
 // What `muster health fabric` remembers from one run to the next: error counters to compare with,
 // and how often what failed where. One file of JSON, kept as state.h says.
 //
@@ -61,11 +54,8 @@ struct FabricState {
   MUSTER_FIELDS(counts, hosts)
 };
 
-std::string encode_fabric_state(const FabricState& state);
-Result<FabricState> decode_fabric_state(std::string_view text);
-
-// What cannot be read is said, and an empty state begins; what cannot be written is said. Nothing
-// as a path: nothing is remembered.
+// What cannot be read (it is broken, of another version, or somebody else's) is said, and an empty
+// state begins; what cannot be written is said. Nothing as a path: nothing is remembered.
 HealthState remembered_health(const std::optional<std::filesystem::path>& path,
                               const std::string& host, const CommonOptions& common);
 FabricState remembered_fabric(const std::optional<std::filesystem::path>& path,

@@ -55,12 +55,12 @@ std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Fi
 
 }  // namespace
 
-bool report_whether_it_can_run(const CheckedJob& job, const CommonOptions& common) {
+void require_runnable(const CheckedJob& job, const CommonOptions& common) {
   print_findings(job.file.findings, common);
-  if (!job.can_run && job.file.kind == FileKind::cluster) {
-    print_error("the file is a cluster, not a job; name it with --cluster", common);
-  }
-  return job.can_run;
+  if (job.can_run) return;
+  const bool is_cluster = job.file.kind == FileKind::cluster;
+  throw VerbEnd(invalid_file,
+                is_cluster ? "the file is a cluster, not a job; name it with --cluster" : "");
 }
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common) {

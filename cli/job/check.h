@@ -28,8 +28,8 @@ struct CheckRequest {
   bool accept_unresolved = false;  // `--skip-validation`
 };
 
-// Prints the findings, and a sentence where such a file is no job; false: it cannot run.
-bool report_whether_it_can_run(const CheckedJob& job, const CommonOptions& common);
+// Prints the findings, and ends the verb where the job cannot run.
+void require_runnable(const CheckedJob& job, const CommonOptions& common);
 
 Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& common);
 

@@ -12,8 +12,9 @@
 
 #include "cli/job/report.h"
 #include "cli/terminal/files.h"
-#include "launcher/controller/store/job_leavings.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/controller/store/job_leavings.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
@@ -33,8 +34,8 @@ constexpr Milliseconds abandoned_after = days(1);
 // Never below the current directory, which may be anybody's.
 fs::path settings_path() {
   const auto absolute = [](const char* name) {
-    const char* value = std::getenv(name);
-    return fs::path(value != nullptr && *value == '/' ? value : "");
+    const std::string value = environment(name);
+    return fs::path(value.starts_with('/') ? value : "");
   };
   fs::path root = absolute("XDG_CONFIG_HOME");
   if (root.empty()) {
@@ -76,17 +77,22 @@ bool holds_directories(const fs::path& folder) {
   return static_cast<bool>(failed);
 }
 
+template <class T>
+T needed(Result<T> result) {
+  return or_end(std::move(result), internal_error, "cannot clean: ");
+}
+
 class StateCleaning {
  public:
   StateCleaning(const Cleaning& wanted, std::unique_ptr<Store> store)
       : wanted_(wanted), home_(wanted.home), store_(std::move(store)) {}
 
-  Result<std::vector<Removed>> run() {
-    for (const auto step : {&StateCleaning::abandoned, &StateCleaning::journal,
-                            &StateCleaning::job_folders, &StateCleaning::blobs}) {
-      if (Status done = (this->*step)(); !done) return done.error();
-    }
-    if (!left_) return left_.error();
+  std::vector<Removed> run() {
+    abandoned();
+    journal();
+    job_folders();
+    blobs();
+    needed(left_);
     return std::move(removed_);
   }
 
@@ -95,73 +101,56 @@ class StateCleaning {
     if (removed.count > 0) removed_.push_back(std::move(removed));
   }
 
-  Status journal() {
-    if (!wanted_.keep.journal) return Done{};
+  void journal() {
+    if (!wanted_.keep.journal) return;
     const Time before = wanted_.now - *wanted_.keep.journal;
-    const auto rows = store_->ended_before(before);
-    if (!rows) return rows.error();
     Removed removed{"records of jobs that ended long ago (a summary of each is kept)", 0, 0};
-    for (const JobRow& row : *rows) {
-      if (Status done = reduce(row, before, removed); !done) return done;
-    }
+    for (const JobRow& row : needed(store_->ended_before(before))) reduce(row, before, removed);
     add(std::move(removed));
-    return wanted_.dry_run ? Status(Done{}) : store_->forget_links(before);
+    if (!wanted_.dry_run) needed(store_->forget_links(before));
   }
 
-  Status reduce(const JobRow& row, Time before, Removed& removed) {
+  void reduce(const JobRow& row, Time before, Removed& removed) {
     const JobId job{row.name};
-    auto records = store_->records_of(job);
-    if (!records) return records.error();
-    if (has_left_outputs(*records)) return Done{};
+    const JobHistory history{needed(store_->records_of(job)), {}};
+    if (has_left_outputs(history.records)) return;
     const auto trees = load_trees(home_.trees(job));
-    if (!trees && fs::exists(home_.trees(job))) return Done{};  // its hashes would be lost
-    const JobHistory history{std::move(*records), {}};
+    if (!trees && fs::exists(home_.trees(job))) return;  // its hashes would be lost
     const std::string summary =
         job_summary(row, history, home_.job(job).string(), trees ? *trees : std::vector<Tree>{});
-    if (!wanted_.dry_run) {
-      const auto reduced = store_->reduce(job, before, summary);
-      if (!reduced) return reduced.error();
-      if (!*reduced) return Done{};
-    }
+    if (!wanted_.dry_run && !needed(store_->reduce(job, before, summary))) return;
     reduced_.insert(row.name);
     removed.count += 1;
-    return Done{};
   }
 
   // The row stays, so that `list` knows the job, and what a resume needs while there may be one.
-  Status job_folders() {
-    if (!wanted_.keep.job_folders) return Done{};
+  void job_folders() {
+    if (!wanted_.keep.job_folders) return;
     const Time before = wanted_.now - *wanted_.keep.job_folders;
     Removed removed{"folders of finished jobs, with their logs and outputs", 0, 0};
     for (const std::string& name : folder_names()) {
-      const auto row = store_->job(JobId{name});
-      if (!row) return row.error();
-      const bool is_old = *row && (*row)->ended_at && *(*row)->ended_at < before;
-      if (!is_old || (*row)->unclean) continue;
-      if (Status done = remove_old(name, before, removed); !done) return done;
+      const auto row = needed(store_->job(JobId{name}));
+      const bool is_old = row && row->ended_at && *row->ended_at < before;
+      if (is_old && !row->unclean) remove_old(name, before, removed);
     }
     add(std::move(removed));
-    return Done{};
   }
 
-  Status remove_old(const std::string& name, Time before, Removed& removed) {
-    const auto reduced = is_reduced(name);
-    if (!reduced) return reduced.error();
-    const std::vector<fs::path> parts = parts_of(home_.job(JobId{name}), *reduced);
-    if (parts.empty()) return Done{};
+  void remove_old(const std::string& name, Time before, Removed& removed) {
+    const bool reduced = is_reduced(name);
+    const std::vector<fs::path> parts = parts_of(home_.job(JobId{name}), reduced);
+    if (parts.empty()) return;
     const std::int64_t bytes = bytes_of(parts);
     if (!wanted_.dry_run) {
       Status gone = Done{};
-      const auto is_ended = store_->while_ended(JobId{name}, before, [&] {
+      const bool is_ended = needed(store_->while_ended(JobId{name}, before, [&] {
         gone = take_away(parts, trash_of(name));
         return true;
-      });
-      if (!is_ended) return is_ended.error();
-      if (!*is_ended || !is_gone(gone) || !is_gone(remove_trash(name))) return Done{};
-      if (*reduced) remove_if_empty(home_.job(JobId{name}));
+      }));
+      if (!is_ended || !is_gone(gone) || !is_gone(remove_trash(name))) return;
+      if (reduced) remove_if_empty(home_.job(JobId{name}));
     }
     count(removed, bytes);
-    return Done{};
   }
 
   // Logs and outputs; with `files_too` also what the job was made of. Jobs of this machine have
@@ -181,11 +170,8 @@ class StateCleaning {
     ::rmdir(folder.c_str());
   }
 
-  Result<bool> is_reduced(const std::string& name) const {
-    if (reduced_.contains(name)) return true;
-    const auto summary = store_->summary_of(JobId{name});
-    if (!summary) return summary.error();
-    return summary->has_value();
+  bool is_reduced(const std::string& name) const {
+    return reduced_.contains(name) || needed(store_->summary_of(JobId{name})).has_value();
   }
 
   static void count(Removed& removed, std::int64_t bytes) {
@@ -226,7 +212,7 @@ class StateCleaning {
   }
 
   // Of submissions that were killed, and of a cleaning that was.
-  Status abandoned() {
+  void abandoned() {
     Removed removed{"folders of interrupted submissions", 0, 0};
     for (const std::string& name : folder_names(true)) {
       if (name.starts_with(trash_mark)) {
@@ -234,9 +220,8 @@ class StateCleaning {
         continue;
       }
       const Fd lock = lock_of_abandoned(home_.job(JobId{name}));
-      const auto row = store_->job(JobId{name});
-      if (!row) return row.error();
-      if (!lock || *row) continue;
+      const auto row = needed(store_->job(JobId{name}));
+      if (!lock || row) continue;
       const fs::path folder = home_.job(JobId{name});
       const std::int64_t bytes = bytes_of({folder});
       const bool is_removed = wanted_.dry_run || (is_gone(take_away({folder}, trash_of(name))) &&
@@ -244,7 +229,6 @@ class StateCleaning {
       if (is_removed) count(removed, bytes);
     }
     add(std::move(removed));
-    return Done{};
   }
 
   // A submission makes files alone, and holds the lock. A directory is of a job, or of an agent
@@ -261,33 +245,22 @@ class StateCleaning {
   }
 
   // What a job of which nobody knows whether it is needed names is needed.
-  Status blobs() {
-    if (!wanted_.keep.blobs) return Done{};
-    std::set<std::string> needed;
-    for (const std::string& name : folder_names()) {
-      if (Status added = add_needed(name, needed); !added) return added;
-    }
+  void blobs() {
+    if (!wanted_.keep.blobs) return;
+    std::set<std::string> used;
+    for (const std::string& name : folder_names()) add_used(name, used);
     const auto unused_since = to_ms(wanted_.now - *wanted_.keep.blobs) / 1000;
-    auto removed = sweep_blobs(
-        home_.blobs(), {[&needed](const std::string& hash) { return needed.contains(hash); },
-                        static_cast<std::time_t>(unused_since), wanted_.dry_run});
-    if (!removed) return removed.error();
-    add(std::move(*removed));
-    return Done{};
+    add(needed(sweep_blobs(home_.blobs(),
+                           {[&used](const std::string& hash) { return used.contains(hash); },
+                            static_cast<std::time_t>(unused_since), wanted_.dry_run})));
   }
 
-  Status add_needed(const std::string& name, std::set<std::string>& needed) {
+  void add_used(const std::string& name, std::set<std::string>& used) {
     const JobId job{name};
-    if (!fs::exists(home_.trees(job))) return Done{};
-    const auto reduced = is_reduced(name);
-    if (!reduced) return reduced.error();
-    if (*reduced) return Done{};
-    const auto trees = load_trees(home_.trees(job));
-    if (!trees) return trees.error();
-    for (const Tree& tree : *trees) {
-      for (const TreeEntry& entry : tree.entries) needed.insert(entry.hash);
+    if (!fs::exists(home_.trees(job)) || is_reduced(name)) return;
+    for (const Tree& tree : needed(load_trees(home_.trees(job)))) {
+      for (const TreeEntry& entry : tree.entries) used.insert(entry.hash);
     }
-    return Done{};
   }
 
   std::vector<std::string> folder_names(bool with_trash = false) const {
@@ -327,15 +300,13 @@ Result<RetentionLimits> user_retention() {
   return file.keep;
 }
 
-Result<std::vector<Removed>> clean_state_directory(const Cleaning& cleaning) {
+std::vector<Removed> clean_state_directory(const Cleaning& cleaning) {
   std::error_code ignored;
-  if (!fs::exists(cleaning.home.root, ignored)) return std::vector<Removed>{};
-  if (Status ours = check_home(cleaning.home); !ours) return ours.error();
-  if (!fs::exists(cleaning.home.root / "muster.db", ignored)) return std::vector<Removed>{};
+  if (!fs::exists(cleaning.home.root, ignored)) return {};
+  needed(check_home(cleaning.home));
+  if (!fs::exists(cleaning.home.root / "muster.db", ignored)) return {};
   const auto mode = cleaning.dry_run ? Store::Mode::read_only : Store::Mode::annotate;
-  auto store = Store::open(cleaning.home.root, mode);
-  if (!store) return store.error();
-  return StateCleaning(cleaning, std::move(*store)).run();
+  return StateCleaning(cleaning, needed(Store::open(cleaning.home.root, mode))).run();
 }
 
 }  // namespace muster

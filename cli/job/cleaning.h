@@ -22,7 +22,7 @@ struct Cleaning {
   bool dry_run = false;
 };
 
-// One for each kind of thing that was, or would be, removed.
-Result<std::vector<Removed>> clean_state_directory(const Cleaning& cleaning);
+// One for each kind of thing that was, or would be, removed. Ends the verb where that fails.
+std::vector<Removed> clean_state_directory(const Cleaning& cleaning);
 
 }  // namespace muster

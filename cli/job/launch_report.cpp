@@ -1,14 +1,13 @@
 #include "cli/job/launch_report.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -22,9 +21,7 @@ double ms_of(std::int64_t us) {
 }
 
 std::string ms_text(std::int64_t us) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), us < 10'000 ? "%.1f ms" : "%.0f ms", ms_of(us));
-  return text.data();
+  return printed(us < 10'000 ? "%.1f ms" : "%.0f ms", ms_of(us));
 }
 
 std::int64_t begun_us(const LaunchProfile& profile) {

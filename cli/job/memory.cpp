@@ -1,26 +1,24 @@
 #include "cli/job/memory.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string_view>
 #include <variant>
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/estimate/rank_memory.h"
 #include "runtime/estimate/estimate.h"
+#include "runtime/estimate/rank_memory.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
 namespace {
 
 std::string gib_text(std::uint64_t bytes) {
-  char text[40];
   const double gib = static_cast<double>(bytes) / (1024.0 * 1024 * 1024);
-  std::snprintf(text, sizeof text, gib < 10 ? "%.3f GiB" : "%.1f GiB", gib);
-  return text;
+  return printed(gib < 10 ? "%.3f GiB" : "%.1f GiB", gib);
 }
 
 // Pretend nodes of this host share its memory.

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <string_view>
 
 #include "cli/client/start.h"
@@ -43,9 +42,9 @@ std::string directory_name() {
   return name.empty() ? "muster" : name;
 }
 
-Status write_file(const fs::path& path, const std::string& text) {
-  if (replace_file(path, text, 0600, Durable::in_cache)) return Done{};
-  return Error{"cannot write " + path.string() + ": " + std::strerror(errno)};
+void write_file(const fs::path& path, const std::string& text) {
+  if (replace_file(path, text, 0600, Durable::in_cache)) return;
+  throw VerbEnd(internal_error, "cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
 // Left by a submission that was killed: the job is not known, and nothing of a run is there.
@@ -80,24 +79,28 @@ Result<Fd> claim_directory(const Home& home, const JobId& job) {
                "' exists; omit `name` to generate one, or choose another"};
 }
 
-Status fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
-                      const CommonOptions& common) {
+// Takes the snapshots into the blobs of the home.
+std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target,
+                                const CommonOptions& common) {
+  std::vector<Tree> trees;
+  const auto requests = sources_of(spec, target);
+  if (requests.empty()) return trees;
+  const auto store = or_end(BlobStore::open(home.blobs()));
+  for (const SnapshotRequest& request : requests) {
+    Snapshot snapshot = or_end(take_snapshot(request, store));
+    for (const std::string& warning : snapshot.warnings) notice("warning: " + warning, common);
+    trees.push_back(std::move(snapshot.tree));
+  }
+  return trees;
+}
+
+void fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
+                    const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
-  auto staged = stage_sources(home, spec, *job.target);
-  if (!staged) return staged.error();
-  for (const std::string& warning : staged->warnings) notice("warning: " + warning, common);
-  if (auto done = save_trees(home.trees(JobId{spec.name}), staged->trees); !done) return done;
-  if (auto done = write_file(directory / "spec.yml", job.text); !done) return done;
-  return write_file(directory / "spec.json", encode_spec(spec));
-}
-
-void forget_directory(const fs::path& directory) {
-  std::error_code ignored;
-  fs::remove_all(directory, ignored);
-}
-
-Submitted not_submitted(const std::string& sentence, int exit_code, const CommonOptions& common) {
-  return Submitted{std::nullopt, {}, print_error(sentence, exit_code, common)};
+  const std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  or_end(save_trees(home.trees(JobId{spec.name}), trees));
+  write_file(directory / "spec.yml", job.text);
+  write_file(directory / "spec.json", encode_spec(spec));
 }
 
 JobSpec named_spec(const CheckedJob& job, const SubmitRequest& request) {
@@ -120,13 +123,11 @@ bool is_job_name(const std::string& name) {
 Submitted hand_over(const Home& home, const JobSpec& spec, const CheckedJob& job,
                     const CommonOptions& common) {
   const Submit request{spec, *job.target, user_name(), job.text};
-  int exit_code = 0;
-  const auto yes = ask_accepted(home, request, "cannot submit: ", exit_code, common);
-  if (!yes) return Submitted{std::nullopt, {}, exit_code};
-  if (!yes->note.empty()) notice(yes->note, common);
-  report_if_output_fails("job " + yes->job.value + " was queued; come back with: muster logs -f " +
-                         yes->job.value);
-  return Submitted{yes->job, spec, 0};
+  const Accepted yes = accepted_or_end(home, request, "cannot submit: ", common);
+  if (!yes.note.empty()) notice(yes.note, common);
+  report_if_output_fails("job " + yes.job.value + " was queued; come back with: muster logs -f " +
+                         yes.job.value);
+  return {yes.job, spec};
 }
 
 constexpr std::array<std::string_view, 32> adjectives{
@@ -152,33 +153,28 @@ std::string user_name() {
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common) {
   CheckRequest wanted = request.check;
   if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
-  const auto job = check_job(wanted, common);
-  if (!job) return not_submitted(job.error().message, invalid_file, common);
-  if (!report_whether_it_can_run(*job, common)) return Submitted{std::nullopt, {}, invalid_file};
-  const JobSpec spec = named_spec(*job, request);
+  const CheckedJob job = or_end(check_job(wanted, common), invalid_file);
+  require_runnable(job, common);
+  const JobSpec spec = named_spec(job, request);
   if (!is_job_name(spec.name)) {
-    return not_submitted("invalid job name " + quoted_text(spec.name) +
-                             "; use 1 to 255 letters, digits, '_' and '-', beginning with a "
-                             "letter or digit",
-                         invalid_file, common);
+    throw VerbEnd(invalid_file,
+                  "invalid job name " + quoted_text(spec.name) +
+                      "; use 1 to 255 letters, digits, '_' and '-', beginning with a letter or "
+                      "digit");
   }
-  if (auto ready = prepare_home(home); !ready) {
-    return not_submitted(ready.error().message, internal_error, common);
-  }
+  or_end(prepare_home(home));
   const fs::path directory = home.job(JobId{spec.name});
-  const auto claimed = claim_directory(home, JobId{spec.name});
-  if (!claimed) {
-    const bool taken = fs::exists(directory);
-    return not_submitted(claimed.error().message, taken ? invalid_file : internal_error, common);
+  auto claimed = claim_directory(home, JobId{spec.name});
+  const bool is_taken = !claimed && fs::exists(directory);
+  const Fd lock = or_end(std::move(claimed), is_taken ? invalid_file : internal_error);
+  try {
+    fill_directory(home, spec, job, common);
+    return hand_over(home, spec, job, common);
+  } catch (const VerbEnd&) {
+    std::error_code ignored;
+    fs::remove_all(directory, ignored);
+    throw;
   }
-  Submitted submitted{std::nullopt, {}, internal_error};
-  if (auto filled = fill_directory(home, spec, *job, common); !filled) {
-    print_error(filled.error().message, common);
-  } else {
-    submitted = hand_over(home, spec, *job, common);
-  }
-  if (!submitted.job) forget_directory(directory);
-  return submitted;
 }
 
 std::string job_name_from(const NameBytes& random) {
@@ -210,21 +206,6 @@ std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget
     requests.push_back(std::move(request));
   }
   return requests;
-}
-
-Result<Staged> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target) {
-  Staged staged;
-  const auto requests = sources_of(spec, target);
-  if (requests.empty()) return staged;
-  const auto store = BlobStore::open(home.blobs());
-  if (!store) return store.error();
-  for (const SnapshotRequest& request : requests) {
-    auto snapshot = take_snapshot(request, *store);
-    if (!snapshot) return snapshot.error();
-    staged.trees.push_back(std::move(snapshot->tree));
-    std::ranges::move(snapshot->warnings, std::back_inserter(staged.warnings));
-  }
-  return staged;
 }
 
 }  // namespace muster

@@ -26,12 +26,11 @@ struct SubmitRequest {
 };
 
 struct Submitted {
-  std::optional<JobId> job;
+  JobId job;
   JobSpec spec;
-  int exit_code = 0;  // why there is no job
 };
 
-// Everything from the file on. Prints findings; one sentence when it is refused.
+// Everything from the file on. Prints findings; where there is no job, the verb ends.
 Submitted submit_job(const Home& home, const SubmitRequest& request, const CommonOptions& common);
 
 // A name for a job that was given none: `adjective_noun_<10 characters>` of lower-case letters and
@@ -46,13 +45,5 @@ std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget
 // Whether every node of the target sees `path` under that name: nodes on this machine do, and all
 // do below the shared root.
 bool seen_by_nodes(const std::string& path, const ComputeTarget& target);
-
-struct Staged {
-  std::vector<Tree> trees;
-  std::vector<std::string> warnings;
-};
-
-// Takes the snapshots into the blobs of the home.
-Result<Staged> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target);
 
 }  // namespace muster

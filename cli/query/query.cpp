@@ -38,23 +38,16 @@ class QueryParser {
     return left;
   }
 
-  Query either() {
-    Query left = both();
-    while (accept("||")) {
-      left = [left, right = both()](const QueryValue& value) {
-        QueryValue first = left(value);
-        return is_true(first) ? first : right(value);
-      };
-    }
-    return left;
-  }
+  Query either() { return chain("||", &QueryParser::both, true); }
+  Query both() { return chain("&&", &QueryParser::comparison, false); }
 
-  Query both() {
-    Query left = comparison();
-    while (accept("&&")) {
-      left = [left, right = comparison()](const QueryValue& value) {
+  // The first value that is `decisive`, or the last one.
+  Query chain(const char* sign, Query (QueryParser::*next)(), bool decisive) {
+    Query left = (this->*next)();
+    while (accept(sign)) {
+      left = [left, right = (this->*next)(), decisive](const QueryValue& value) {
         QueryValue first = left(value);
-        return is_true(first) ? right(value) : first;
+        return is_true(first) == decisive ? first : right(value);
       };
     }
     return left;
@@ -91,7 +84,7 @@ class QueryParser {
       } else if (text_.compare(at_, 2, "[]") == 0) {
         if (projecting) break;
         at_ += 2;
-        left = each(then(left, flattened), parts(itself, true));
+        left = projection(then(left, flattened));
       } else if (accept("[")) {
         left = bracket(std::move(left));
       } else {
@@ -101,11 +94,14 @@ class QueryParser {
     return left;
   }
 
+  // Of each element, with what follows.
+  Query projection(Query list) { return each(std::move(list), parts(itself, true)); }
+  Query values_of(Query object) {
+    return projection(call(query_function("values")->call, {std::move(object)}));
+  }
+
   Query after_dot(Query left) {
-    if (accept("*")) {
-      const QueryFunction values = query_function("values")->call;
-      return each(call(values, {std::move(left)}), parts(itself, true));
-    }
+    if (accept("*")) return values_of(std::move(left));
     if (const auto index = number()) return then(std::move(left), element(*index));
     return then(std::move(left), first());
   }
@@ -113,18 +109,18 @@ class QueryParser {
   Query bracket(Query left) {
     if (accept("*")) {
       expect("]");
-      return each(std::move(left), parts(itself, true));
+      return projection(std::move(left));
     }
     if (accept("?")) {
       Query condition = either();
       expect("]");
-      return each(then(std::move(left), fitting(std::move(condition))), parts(itself, true));
+      return projection(then(std::move(left), fitting(std::move(condition))));
     }
     const auto begin = number();
     if (accept(":")) {
       const auto end = number();
       expect("]");
-      return each(then(std::move(left), slice(begin, end)), parts(itself, true));
+      return projection(then(std::move(left), slice(begin, end)));
     }
     if (!begin) misfit("a number, '*', '?' or ']'");
     expect("]");
@@ -138,9 +134,7 @@ class QueryParser {
     if (next == '[') return starts_list() ? several() : Query(itself);
     if (accept("@")) return itself;
     if (accept("{")) return object();
-    if (accept("*")) {
-      return each(call(query_function("values")->call, {itself}), parts(itself, true));
-    }
+    if (accept("*")) return values_of(itself);
     if (accept("(")) {
       Query inner = pipe();
       expect(")");

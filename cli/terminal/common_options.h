@@ -1,15 +1,21 @@
 // The options that every verb understands. Plain values, filled by the command line, read by verbs.
 #pragma once
 
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/model/exit_code.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
 // The last three are forms that monitors read: of `health` only.
 enum class OutputFormat { table, json, yaml, tsv, none, jsonl, prometheus, nagios };
+inline bool is_for_monitors(OutputFormat form) {
+  return form > OutputFormat::none;
+}
 enum class ColorChoice { automatic, always, never };
 
 struct CommonOptions {
@@ -28,5 +34,20 @@ inline constexpr int usage_error = 2;  // the words of the command line do not f
 inline constexpr int plain_failure = static_cast<int>(ExitCode::failure);
 inline constexpr int invalid_file = static_cast<int>(ExitCode::invalid_job);
 inline constexpr int internal_error = static_cast<int>(ExitCode::internal);
+
+// How a verb ends before its work is done: why is thrown, and told where verbs are run (an empty
+// sentence was told already). Not in a process of its own beside the verb's, and not once the exit
+// code is another's, such as a job's.
+struct VerbEnd : std::runtime_error {
+  VerbEnd(int code, const std::string& sentence) : std::runtime_error(sentence), exit_code(code) {}
+  int exit_code;
+};
+
+// The value. An Error ends the verb: its sentence, behind `before`.
+template <class T>
+T or_end(Result<T> result, int exit_code = internal_error, const std::string& before = "") {
+  if (!result) throw VerbEnd(exit_code, before + result.error().message);
+  return std::move(*result);
+}
 
 }  // namespace muster

@@ -9,10 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
-#include "scheduler/model/exit_code.h"
 
 namespace muster {
 
@@ -64,20 +62,18 @@ FileView real_files() {
   return view;
 }
 
-int write_new_file(const std::string& path, std::string_view text, const CommonOptions& common) {
+void write_new_file(const std::string& path, std::string_view text) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file && errno == EEXIST) {
-    return print_error(path + " exists; choose another name, nothing is overwritten", usage_error,
-                       common);
+    throw VerbEnd(usage_error, path + " exists; choose another name, nothing is overwritten");
   }
   if (!file && errno == ENOENT) {
     const std::string folder = std::filesystem::path(path).parent_path().string();
-    return print_error("cannot write " + path + ": there is no folder " + folder +
-                           "; make it first: mkdir -p " + folder,
-                       usage_error, common);
+    throw VerbEnd(usage_error, "cannot write " + path + ": there is no folder " + folder +
+                                   "; make it first: mkdir -p " + folder);
   }
-  if (file && write_all(file.get(), text)) return 0;
-  return print_error("cannot write " + path + ": " + std::strerror(errno), internal_error, common);
+  if (file && write_all(file.get(), text)) return;
+  throw VerbEnd(internal_error, "cannot write " + path + ": " + std::strerror(errno));
 }
 
 }  // namespace muster

@@ -19,7 +19,7 @@ FileView real_files();
 
 // Files that a verb makes for a person. A file that exists is somebody's work: never overwritten.
 
-// 0, or the exit code after saying what is wrong: 2 when it exists, 99 when it cannot be written.
-int write_new_file(const std::string& path, std::string_view text, const CommonOptions& common);
+// Ends the verb with 2 when it exists, with 99 when it cannot be written.
+void write_new_file(const std::string& path, std::string_view text);
 
 }  // namespace muster

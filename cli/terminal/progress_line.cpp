@@ -1,14 +1,13 @@
 #include "cli/terminal/progress_line.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/terminal/escape.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -16,12 +15,6 @@ namespace {
 
 constexpr int widest_bar = 30;
 constexpr int narrowest_bar = 5;
-
-std::string in_form(const char* form, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), form, value);
-  return text.data();
-}
 
 std::string bar(double share, int columns) {
   const int full = static_cast<int>(std::lround(share * columns));
@@ -46,7 +39,7 @@ std::vector<std::string> parts(const ProgressNumbers& numbers,
     if (numbers.total_steps) steps += "/" + std::to_string(*numbers.total_steps);
     out.push_back(steps);
   }
-  if (numbers.loss) out.push_back("loss " + in_form("%.4f", *numbers.loss));
+  if (numbers.loss) out.push_back("loss " + printed("%.4f", *numbers.loss));
   if (time_left) out.push_back("ETA " + elapsed_text(*time_left));
   if (numbers.tokens_per_s) out.push_back(count_text(*numbers.tokens_per_s) + " tokens/s");
   return out;

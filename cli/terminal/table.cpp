@@ -123,9 +123,9 @@ std::string Table::text(int width, bool color) const {
   return text_of(width, color);
 }
 
-std::string Table::text(const CommonOptions& common, Stream stream) const {
-  const int width = is_terminal(stream) ? terminal_width(stream) : 0;
-  return text(width, wants_color(common.color, stream));
+std::string Table::text(const CommonOptions& common) const {
+  const int width = is_terminal(Stream::out) ? terminal_width(Stream::out) : 0;
+  return text(width, wants_color(common.color, Stream::out));
 }
 
 std::string Table::text_of(int width, bool color) const {

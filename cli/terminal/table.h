@@ -20,8 +20,8 @@ class Table {
   bool empty() const { return rows_.empty(); }
   // Lines that end with "\n". `width` 0: as wide as it needs (not a terminal).
   std::string text(int width, bool color) const;
-  // As wide as that terminal, in colour where that is wanted.
-  std::string text(const CommonOptions& common, Stream stream = Stream::out) const;
+  // For stdout: as wide as that terminal, in colour where that is wanted.
+  std::string text(const CommonOptions& common) const;
 
  private:
   std::vector<int> widths(int width) const;

@@ -8,11 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "cli/terminal/escape.h"
+#include "launcher/os/child.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -43,11 +43,6 @@ void give_up_writing(Stream stream, int error) {
   ::_exit(static_cast<int>(ExitCode::internal));
 }
 
-bool is_dumb() {
-  const char* term = std::getenv("TERM");
-  return term != nullptr && std::strcmp(term, "dumb") == 0;
-}
-
 }  // namespace
 
 // The lowest free descriptor is taken, so in order. Opened the wrong way round on purpose: using it
@@ -75,14 +70,12 @@ int terminal_height(Stream stream) {
 }
 
 bool can_redraw(Stream stream) {
-  return is_terminal(stream) && !is_dumb();
+  return is_terminal(stream) && environment("TERM") != "dumb";
 }
 
 bool wants_color(ColorChoice choice, Stream stream) {
   if (choice != ColorChoice::automatic) return choice == ColorChoice::always;
-  const char* no_color = std::getenv("NO_COLOR");
-  if (no_color != nullptr && *no_color != '\0') return false;
-  return can_redraw(stream);
+  return environment("NO_COLOR").empty() && can_redraw(stream);
 }
 
 void write_all(Stream stream, std::string_view bytes) {

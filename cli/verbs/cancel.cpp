@@ -26,13 +26,8 @@ int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common
 
 int cancel_job(const CancelOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const JobId job = found->id();
-  int refused = 0;
-  if (!ask_accepted(home, Cancel{job, options.grace}, "cannot cancel: ", refused, common)) {
-    return refused;
-  }
+  const JobId job = job_or_end(home, options.job).id();
+  accepted_or_end(home, Cancel{job, options.grace}, "cannot cancel: ", common);
   if (!options.no_wait) return wait_for_end(home, job, common);
   notice("cancelling " + job.value + "; see: muster status " + job.value, common);
   return wants_table(common) ? 0 : show_job(job.value, common);

@@ -60,18 +60,17 @@ int list(const std::string& typed, const CommonOptions& common) {
     return list_foreign(typed, *foreign, common);
   }
   const auto subject = checkpoint_subject(home, typed);
-  if (!subject) return print_error(subject.error().message, no_such_job, common);
-  CheckpointLines known = checkpoint_lines(subject->root);
-  if (!known.trouble.empty()) return print_error(known.trouble, internal_error, common);
-  if (subject->name) {
+  CheckpointLines known = checkpoint_lines(subject.root);
+  if (!known.trouble.empty()) throw VerbEnd(internal_error, known.trouble);
+  if (subject.name) {
     std::erase_if(known.lines, [&](const CheckpointLine& line) {
-      return checkpoint_directory_name(line.name) != *subject->name;
+      return checkpoint_directory_name(line.name) != *subject.name;
     });
   }
   if (known.lines.empty()) {
     std::error_code failed;
-    const auto root = std::filesystem::absolute(subject->root, failed);
-    return list_foreign(subject->root, {{root.string()}}, common);
+    const auto root = std::filesystem::absolute(subject.root, failed);
+    return list_foreign(subject.root, {{root.string()}}, common);
   }
   if (!wants_table(common)) return print_document(lines_document(known.lines), common);
   write_all(Stream::out, lines_table(known.lines).text(common));
@@ -80,17 +79,15 @@ int list(const std::string& typed, const CommonOptions& common) {
 
 int show(const std::string& typed, const CommonOptions& common) {
   const auto subject = single_checkpoint(Home::from_environment(), typed);
-  if (!subject) return print_error(subject.error().message, no_such_job, common);
-  const auto manifest = read_manifest_alone(subject->path());
-  if (!manifest)
-    return print_error(subject->path() + ": " + manifest.reason(), no_such_job, common);
-  for (const CheckpointLine& line : checkpoint_lines(subject->root).lines) {
-    if (line.path != subject->path()) continue;
+  const auto manifest = read_manifest_alone(subject.path());
+  if (!manifest) throw VerbEnd(no_such_job, subject.path() + ": " + manifest.reason());
+  for (const CheckpointLine& line : checkpoint_lines(subject.root).lines) {
+    if (line.path != subject.path()) continue;
     CommonOptions form = common;
     if (wants_table(common)) form.output = OutputFormat::yaml;
     return print_document(manifest_document(manifest.value(), line), form);
   }
-  return print_error(subject->path() + ": is gone", no_such_job, common);
+  throw VerbEnd(no_such_job, subject.path() + ": is gone");
 }
 
 // What an operator decides about one checkpoint, and the sentence when it is done.
@@ -107,15 +104,14 @@ struct DeedOptions {
 int decide(const OperatorDeed& deed, const DeedOptions& options, const CommonOptions& common) {
   const std::string& typed = options.typed;
   const auto subject = checkpoint_subject(Home::from_environment(), typed);
-  if (!subject) return print_error(subject.error().message, no_such_job, common);
-  if (!subject->name) {
-    return print_error(typed + ": name one checkpoint: " + typed + "@STEP, or its directory",
-                       no_such_job, common);
+  if (!subject.name) {
+    throw VerbEnd(no_such_job,
+                  typed + ": name one checkpoint: " + typed + "@STEP, or its directory");
   }
-  const auto done = deed.act(*subject, options.reason);
-  if (!done) return print_error(done.reason(), no_such_job, common);
-  notice(*subject->name + " " + deed.done, common);
-  return wants_table(common) ? 0 : list(subject->path(), common);
+  const auto done = deed.act(subject, options.reason);
+  if (!done) throw VerbEnd(no_such_job, done.reason());
+  notice(*subject.name + " " + deed.done, common);
+  return wants_table(common) ? 0 : list(subject.path(), common);
 }
 
 enum class Reason { none, optional, required };
@@ -191,9 +187,9 @@ bool is_relied_on(const CheckpointLine& line) {
   return line.reason.empty() || line.state == "CORRUPT";
 }
 
-Result<std::vector<CheckpointLine>> wanted_lines(const CheckpointSubject& subject, bool all) {
+std::vector<CheckpointLine> wanted_lines(const CheckpointSubject& subject, bool all) {
   CheckpointLines known = checkpoint_lines(subject.root);
-  if (!known.trouble.empty()) return Error{known.trouble};
+  if (!known.trouble.empty()) throw VerbEnd(no_such_job, known.trouble);
   std::vector<CheckpointLine> wanted;
   for (const CheckpointLine& line : known.lines) {
     const std::string name = checkpoint_directory_name(line.name);
@@ -201,8 +197,8 @@ Result<std::vector<CheckpointLine>> wanted_lines(const CheckpointSubject& subjec
     if (meant) wanted.push_back(line);
     if (meant && !all && !subject.name) break;
   }
-  if (wanted.empty()) return Error{subject.path() + ": there is no checkpoint to read"};
-  return wanted;
+  if (!wanted.empty()) return wanted;
+  throw VerbEnd(no_such_job, subject.path() + ": there is no checkpoint to read");
 }
 
 std::uint64_t total_bytes(const std::vector<CheckpointLine>& lines) {
@@ -220,15 +216,13 @@ unsigned thread_count(const VerifyOptions& options) {
 // 0: all that were asked for are good, 1: not.
 int verify_checkpoints(const VerifyOptions& options, const CommonOptions& common) {
   const auto subject = checkpoint_subject(Home::from_environment(), options.subject);
-  const auto lines = subject ? wanted_lines(*subject, options.all)
-                             : Result<std::vector<CheckpointLine>>(subject.error());
-  if (!lines) return print_error(lines.error().message, no_such_job, common);
-  ReadProgress progress(total_bytes(*lines), common);
+  const auto lines = wanted_lines(subject, options.all);
+  ReadProgress progress(total_bytes(lines), common);
   std::vector<CheckedCheckpoint> checked;
-  for (const CheckpointLine& line : *lines) {
+  for (const CheckpointLine& line : lines) {
     CheckedCheckpoint& one = checked.emplace_back();
     one.path = line.path;
-    one.unsealed = line.state == "INCOMPLETE" && !subject->name && &line == &lines->front();
+    one.unsealed = line.state == "INCOMPLETE" && !subject.name && &line == &lines.front();
     if (one.unsealed) continue;
     one.verdict = verify_checkpoint(
         line.path, {thread_count(options), [&](std::uint64_t bytes) { progress.add(bytes); }});
@@ -328,33 +322,30 @@ int export_weights(const WantedExport& wanted, const CommonOptions& common) {
   options.external_data = wanted.external_data;
   const bool is_onnx = options.format == ExportFormat::onnx;
   if (is_onnx ? !wanted.shard_size.empty() : wanted.external_data) {
-    return print_error(is_onnx ? "--shard-size is for safetensors: leave it away with --format onnx"
-                               : "--external-data is for ONNX: add --format onnx",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  is_onnx ? "--shard-size is for safetensors: leave it away with --format onnx"
+                          : "--external-data is for ONNX: add --format onnx");
   }
   if (!wanted.shard_size.empty()) {
     const auto bytes = size_of(wanted.shard_size);
     if (!bytes) {
-      return print_error(
-          "--shard-size: invalid size '" + wanted.shard_size + "'; write 500MB or 2GiB",
-          usage_error, common);
+      throw VerbEnd(usage_error,
+                    "--shard-size: invalid size '" + wanted.shard_size + "'; write 500MB or 2GiB");
     }
     options.shard_bytes = *bytes;
   }
   const auto subject = single_checkpoint(Home::from_environment(), wanted.subject);
-  if (!subject) return print_error(subject.error().message, no_such_job, common);
-  const CheckpointStanding standing = standing_of_checkpoint(subject->path());
+  const CheckpointStanding standing = standing_of_checkpoint(subject.path());
   if (const auto* bad = std::get_if<CheckpointQuarantine>(&standing)) {
-    notice("note: " + *subject->name + " is quarantined: " + bad->reason, common);
+    notice("note: " + *subject.name + " is quarantined: " + bad->reason, common);
   }
   if (wanted.sha256) options.complete = write_sums;
-  const auto files = export_checkpoint(subject->path(), options);
+  const auto files = export_checkpoint(subject.path(), options);
   if (!files) {
-    return print_error("cannot export " + subject->path() + ": " + files.reason(), no_such_job,
-                       common);
+    throw VerbEnd(no_such_job, "cannot export " + subject.path() + ": " + files.reason());
   }
   if (!wants_table(common)) {
-    return print_document(files_document(options, subject->path(), files.value()), common);
+    return print_document(files_document(options, subject.path(), files.value()), common);
   }
   write_all(Stream::out, files_text(options, files.value()));
   return 0;

@@ -32,15 +32,10 @@ int tell(const std::vector<Removed>& all, bool dry_run, const CommonOptions& com
 }
 
 int clean(bool dry_run, const CommonOptions& common) {
-  const auto keep = user_retention();
-  if (!keep) {
-    return print_error("nothing is removed: " + keep.error().message, invalid_file, common);
-  }
+  const auto keep = or_end(user_retention(), invalid_file, "nothing is removed: ");
   const auto removed =
-      clean_state_directory({Home::from_environment(), *keep, wall_clock_now(), dry_run});
-  if (!removed)
-    return print_error("cannot clean: " + removed.error().message, internal_error, common);
-  return tell(*removed, dry_run, common);
+      clean_state_directory({Home::from_environment(), keep, wall_clock_now(), dry_run});
+  return tell(removed, dry_run, common);
 }
 
 }  // namespace

@@ -59,13 +59,12 @@ std::string bash_option_words(const PlacesByWords& places) {
   return text + "    *) [[ $current == -* || -z $choices$files ]] && choices=$opts ;;\n  esac\n";
 }
 
-int print_script(const std::string& shell, const VerbShape& shape, const CommonOptions& common) {
+int print_script(const std::string& shell, const VerbShape& shape) {
   const std::map<std::string, std::string (*)(const VerbShape&)> scripts{
       {"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}};
   const auto script = scripts.find(shell);
   if (script == scripts.end()) {
-    return print_error("no completion for '" + shell + "'; there is bash, zsh and fish",
-                       usage_error, common);
+    throw VerbEnd(usage_error, "no completion for '" + shell + "'; there is bash, zsh and fish");
   }
   write_all(Stream::out, script->second(shape));
   return 0;
@@ -73,13 +72,8 @@ int print_script(const std::string& shell, const VerbShape& shape, const CommonO
 
 // From the cluster files alone: a key that is pressed starts no controller.
 int print_nodes(const CommonOptions& common) {
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, usage_error, common);
-  std::string text;
-  for (const ComputeTarget& target : known->targets) {
-    for (const NodeAddress& node : target.nodes) text += node.id.value + "\n";
-  }
-  write_all(Stream::out, text);
+  const auto known = or_end(find_targets(common), usage_error);
+  for (const std::string& node : all_node_names(known.targets)) write_all(Stream::out, node + "\n");
   return 0;
 }
 
@@ -153,8 +147,7 @@ void add_completion(CommandLine& line) {
     of.offer("SHELL", {{"bash", "zsh", "fish"}});
     of.flag("--nodes", *nodes, "Print the nodes of the cluster files, as the scripts want them");
     return [shell, nodes, &line](const CommonOptions& common) {
-      if (*nodes) return print_nodes(common);
-      return print_script(*shell, line.shape(), common);
+      return *nodes ? print_nodes(common) : print_script(*shell, line.shape());
     };
   });
 }

@@ -37,25 +37,24 @@ std::error_code copy_entry(const fs::directory_entry& from, const fs::path& to, 
   return failure;
 }
 
-Status copy_tree(const fs::path& from, const fs::path& to, Copied& copied) {
-  const auto failed = [](const fs::path& one, const fs::path& into, const std::error_code& why) {
-    return Error{"cannot copy " + one.string() + " to " + into.string() + ": " + why.message()};
+void copy_tree(const fs::path& from, const fs::path& to, Copied& copied) {
+  const auto require = [](const std::error_code& why, const fs::path& one, const fs::path& into) {
+    if (!why) return;
+    throw VerbEnd(internal_error,
+                  "cannot copy " + one.string() + " to " + into.string() + ": " + why.message());
   };
   std::error_code failure;
   fs::create_directories(to.parent_path(), failure);
   const fs::directory_entry top(from, failure);
   if (!failure) failure = copy_entry(top, to, copied);
-  if (failure) return failed(from, to, failure);
-  if (!top.is_directory(failure) || top.is_symlink(failure)) return Done{};
+  require(failure, from, to);
+  if (!top.is_directory(failure) || top.is_symlink(failure)) return;
   for (fs::recursive_directory_iterator entry(from, failure), end; !failure && entry != end;
        entry.increment(failure)) {
     const fs::path place = to / entry->path().lexically_relative(from);
-    if (const auto why = copy_entry(*entry, place, copied)) {
-      return failed(entry->path(), place, why);
-    }
+    require(copy_entry(*entry, place, copied), entry->path(), place);
   }
-  if (failure) return failed(from, to, failure);
-  return Done{};
+  require(failure, from, to);
 }
 
 bool has_files(const fs::path& folder) {
@@ -68,17 +67,18 @@ bool has_files(const fs::path& folder) {
 }
 
 // What is wanted, below the job's directory.
-Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOptions& options) {
+std::vector<fs::path> wanted_parts(const fs::path& job, const DownloadOptions& options) {
   std::vector<fs::path> parts;
   std::error_code failure;
   if (!options.output_name.empty()) {
     const fs::path name = fs::path(options.output_name).filename();
     if (name.empty() || name == "." || name == ".." ||
         !fs::exists(job / "outputs" / name, failure)) {
-      return Error{"job " + job.filename().string() + " has no output '" + options.output_name +
-                   "' here; outputs arrive when an attempt ends"};
+      throw VerbEnd(no_such_job, "job " + job.filename().string() + " has no output '" +
+                                     options.output_name +
+                                     "' here; outputs arrive when an attempt ends");
     }
-    return std::vector<fs::path>{fs::path("outputs") / name};
+    return {fs::path("outputs") / name};
   }
   for (fs::directory_iterator entry(job, failure), end; !failure && entry != end;
        entry.increment(failure)) {
@@ -93,28 +93,24 @@ Result<std::vector<fs::path>> wanted_parts(const fs::path& job, const DownloadOp
 
 int download_job(const DownloadOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const auto parts = wanted_parts(home.job(found->id()), options);
-  if (!parts) return print_error(parts.error().message, no_such_job, common);
+  const auto found = job_or_end(home, options.job);
   const fs::path base = options.directory.empty() ? "." : options.directory;
-  const fs::path to = base / found->row.name;
+  const fs::path to = base / found.row.name;
   Copied copied;
-  for (const fs::path& part : *parts) {
-    const auto done = copy_tree(home.job(found->id()) / part, to / part, copied);
-    if (!done) return print_error(done.error().message, internal_error, common);
+  for (const fs::path& part : wanted_parts(home.job(found.id()), options)) {
+    copy_tree(home.job(found.id()) / part, to / part, copied);
   }
   if (!wants_table(common)) {
-    return print_document(Document{{"name", found->row.name},
+    return print_document(Document{{"name", found.row.name},
                                    {"path", fs::absolute(to).string()},
                                    {"files", copied.files},
                                    {"bytes", copied.bytes}},
                           common);
   }
   if (copied.files == 0)
-    notice("job " + found->row.name +
-               (found->row.ended_at ? " left no outputs; --all copies its logs, too"
-                                    : " has no outputs here yet"),
+    notice("job " + found.row.name +
+               (found.row.ended_at ? " left no outputs; --all copies its logs, too"
+                                   : " has no outputs here yet"),
            common);
   else
     write_all(Stream::out, std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +

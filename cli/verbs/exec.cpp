@@ -15,8 +15,6 @@ namespace muster {
 
 namespace {
 
-constexpr int not_launched = static_cast<int>(ExitCode::launch);
-
 struct ExecOptions {
   NodePlace place;
   bool terminal = false;
@@ -44,16 +42,13 @@ int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& 
 int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   if (options.terminal && ::isatty(STDIN_FILENO) == 0) {
-    return print_error("standard input is not a terminal", usage_error, common);
+    throw VerbEnd(usage_error, "standard input is not a terminal");
   }
-  int exit_code = 0;
-  auto request = request_at(options.place, home, exit_code, common);
-  if (!request) return exit_code;
-  request->argv = options.command;
-  auto client = ensure_controller(home, common);
-  if (!client) return print_error(client.error().message, internal_error, common);
-  if (options.terminal) return run_in_terminal(std::move(*client), *request, common);
-  return ExecSession(std::move(*client), {}, common).run(*request);
+  Exec request = request_at(options.place, home);
+  request.argv = options.command;
+  auto client = or_end(ensure_controller(home, common));
+  if (options.terminal) return run_in_terminal(std::move(client), request, common);
+  return ExecSession(std::move(client), {}, common).run(request);
 }
 
 }  // namespace
@@ -65,19 +60,15 @@ void declare_place(Arguments& of, NodePlace& place) {
   of.option("--node", place.node, "On this node of the job, from 0");
 }
 
-std::optional<Exec> request_at(const NodePlace& place, const Home& home, int& exit_code,
-                               const CommonOptions& common) {
+Exec request_at(const NodePlace& place, const Home& home) {
   if (place.rank && place.node) {
-    exit_code = print_error("--rank and --node exclude each other", usage_error, common);
-    return std::nullopt;
+    throw VerbEnd(usage_error, "--rank and --node exclude each other");
   }
-  const auto found = open_job(home, place.job);
-  const std::string why = found ? not_yet(found->row) : "";
-  if (!found) exit_code = without_job(home, found.error(), common);
-  if (!why.empty()) exit_code = print_error(why, not_launched, common);
-  if (!found || !why.empty()) return std::nullopt;
+  const auto found = job_or_end(home, place.job);
+  const std::string why = not_yet(found.row);
+  if (!why.empty()) throw VerbEnd(static_cast<int>(ExitCode::launch), why);
   Exec request;
-  request.job = found->id();
+  request.job = found.id();
   request.node = place.node;
   if (place.rank) request.rank = RankId{*place.rank};
   return request;

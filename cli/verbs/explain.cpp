@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "launcher/os/child.h"
 #include "scheduler/explain/explain.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
@@ -58,25 +58,20 @@ struct ExplainOptions {
 
 int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  auto records = found->store->records_of(found->id());
-  auto faults = found->store->faults_during(found->id());
-  if (!records || !faults) {
-    const Error& why = records ? faults.error() : records.error();
-    return print_error(why.message, internal_error, common);
+  const auto found = job_or_end(home, options.job);
+  auto records = or_end(found.store->records_of(found.id()));
+  const auto faults = or_end(found.store->faults_during(found.id()));
+  if (const std::string why = why_no_history(found); !why.empty()) {
+    throw VerbEnd(no_such_job, why);
   }
-  if (const std::string why = why_no_history(*found); !why.empty()) {
-    return print_error(why, no_such_job, common);
-  }
-  records->insert(records->begin(), faults->begin(), faults->end());  // before what they led to
-  std::stable_sort(records->begin(), records->end(),
+  records.insert(records.begin(), faults.begin(), faults.end());  // before what they led to
+  std::stable_sort(records.begin(), records.end(),
                    [](const Record& a, const Record& b) { return a.at < b.at; });
   if (wants_table(common)) {
     std::string text;
-    for (const std::string& one : explain_text(*records, options.brief))
+    for (const std::string& one : explain_text(records, options.brief))
       text += printable(one) + "\n";
-    const std::string missing = missing_program_text(*records, find_here);
+    const std::string missing = missing_program_text(records, find_here);
     if (!missing.empty()) text += printable(missing) + "\n";
     write_all(Stream::out, text);
     return 0;
@@ -84,7 +79,7 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   const auto line_document = [](const ExplainLine& one) {
     return Document{{"at", utc_text(one.at)}, {"text", one.text}};
   };
-  return print_document(list_of(explain(*records, options.brief), line_document), common);
+  return print_document(list_of(explain(records, options.brief), line_document), common);
 }
 
 }  // namespace
@@ -94,8 +89,7 @@ std::string find_here(const std::string& program) {
     const bool absolute = program.front() == '/';
     return absolute && ::access(program.c_str(), X_OK) == 0 ? program : "";
   }
-  const char* variable = std::getenv("PATH");
-  std::istringstream folders(variable == nullptr ? "" : variable);
+  std::istringstream folders(environment("PATH"));
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string path = folder + '/' + program;
     if (path.front() == '/' && ::access(path.c_str(), X_OK) == 0) return path;

@@ -123,10 +123,8 @@ int serve_stdio(const Home& home, Exec request, const std::vector<std::string>& 
   }
   request.channel->socket = targets.front();
   if (targets.front() != "ssh") return serve(home, request, {}, common);
-  auto keys = ssh_keys_of(home, request.job);
-  if (!keys) return print_error(keys.error().message, internal_error, common);
+  request.channel->ssh = or_end(ssh_keys_of(home, request.job));
   request.channel->socket.clear();
-  request.channel->ssh = std::move(*keys);
   return serve(home, request, {}, common);
 }
 
@@ -134,27 +132,18 @@ int forward(const ForwardOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   std::vector<Tunnel> tunnels;
   for (const std::string& text : options.stdio ? std::vector<std::string>() : options.targets) {
-    auto tunnel = read_tunnel(text);
-    if (!tunnel) return print_error(tunnel.error().message, usage_error, common);
-    tunnels.push_back(std::move(*tunnel));
+    tunnels.push_back(or_end(read_tunnel(text), usage_error));
   }
-  int exit_code = 0;
-  auto request = request_at(options.place, home, exit_code, common);
-  if (!request) return exit_code;
-  if (const auto client = ensure_controller(home, common); !client) {
-    return print_error(client.error().message, internal_error, common);
-  }
-  request->channel = exec_channel();
-  if (options.stdio) return serve_stdio(home, *request, options.targets, common);
-  for (Tunnel& tunnel : tunnels) {
-    const Status opened = open_here(tunnel);
-    if (!opened) return print_error(opened.error().message, usage_error, common);
-  }
+  Exec request = request_at(options.place, home);
+  or_end(ensure_controller(home, common));
+  request.channel = exec_channel();
+  if (options.stdio) return serve_stdio(home, request, options.targets, common);
+  for (Tunnel& tunnel : tunnels) or_end(open_here(tunnel), usage_error);
   for (const Tunnel& tunnel : tunnels) {
     write_all(Stream::out, "127.0.0.1:" + std::to_string(tunnel.port) + " -> " + tunnel.target +
-                               " on a node of " + request->job.value + "\n");
+                               " on a node of " + request.job.value + "\n");
   }
-  serve_all(home, *request, tunnels, common);
+  serve_all(home, request, tunnels, common);
 }
 
 }  // namespace

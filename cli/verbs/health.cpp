@@ -7,7 +7,6 @@
 #include "cli/health/cluster/pairs.h"
 #include "cli/health/profile.h"
 #include "cli/health/run.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 
 namespace muster {
@@ -82,12 +81,6 @@ bool is_of_cluster(const HealthAsked& asked) {
   return !asked.nodes.empty() || !asked.target.empty();
 }
 
-int of_nodes(const std::string& misfit, const HealthRunOptions& options,
-             const CommonOptions& common) {
-  return misfit.empty() ? run_health_nodes(options, common)
-                        : print_error(misfit, usage_error, common);
-}
-
 void declare_prometheus_file(Arguments& of, std::string& file) {
   of.option("--prometheus-file", file, "Also write this file, for a node exporter: DIR/NAME.prom");
 }
@@ -127,8 +120,8 @@ void declare_run(Arguments& of, HealthRunOptions& options) {
 }
 
 int run(const HealthRunOptions& options, const CommonOptions& common) {
-  return is_of_cluster(options) ? of_nodes(reason_invalid(options, common), options, common)
-                                : run_health(options, common);
+  if (is_of_cluster(options)) return run_health_nodes(options, common);
+  return options.measured ? run_health_active(options, common) : run_health(options, common);
 }
 
 VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer) {
@@ -145,19 +138,11 @@ VerbTexts monitored(const std::string& name, const std::string& summary, const c
   return texts;
 }
 
-struct ChecksOptions {
-  std::string name;
-  std::string profile;
-};
-
 void add_checks_and_profiles(CommandLine& line) {
-  line.verb_of<ChecksOptions>(
+  line.verb_of<HealthChecksOptions>(
       health_group,
       texts_of("checks", "List all checks, and how a profile takes them", checks_footer),
-      [](const ChecksOptions& options, const CommonOptions& common) {
-        return show_checks(options.name, options.profile, common);
-      },
-      [](Arguments& of, ChecksOptions& options) {
+      show_checks, [](Arguments& of, HealthChecksOptions& options) {
         of.optional_argument("CHECK", options.name, "All of this one; or those that fit 'gpu.*'");
         of.option("--profile", options.profile, "NAME or FILE, default: none");
       });
@@ -170,28 +155,22 @@ void add_checks_and_profiles(CommandLine& line) {
       });
 }
 
-struct LearnOptions {
-  HealthLearnOptions learn;
-  std::string root;
-};
-
 void add_learn_and_record(CommandLine& line) {
   VerbTexts learn =
       texts_of("learn", "Write a profile from this host, which is known to be good", learn_footer);
   learn.own_output_option = true;
-  line.verb_of<LearnOptions>(
+  line.verb_of<HealthLearnOptions>(
       health_group, learn,
-      [](const LearnOptions& options, const CommonOptions& common) {
-        return learn_health(own_sources(options.root), options.learn, common);
+      [](const HealthLearnOptions& options, const CommonOptions& common) {
+        return learn_health(own_sources(options.root), options, common);
       },
-      [](Arguments& of, LearnOptions& options) {
-        of.option("--name", options.learn.name, "Of the profile, default learned-HOST");
-        of.option("-o,--output", options.learn.file, "Write this file instead of printing");
+      [](Arguments& of, HealthLearnOptions& options) {
+        of.option("--name", options.name, "Of the profile, default learned-HOST");
+        of.option("-o,--output", options.file, "Write this file instead of printing");
         of.folder("--root", options.root, root_help);
-        of.flag("--measure", options.learn.measure,
-                "Minimums too: load this idle host for some minutes");
-        of.option("--disk", options.learn.disk, "With --measure: the disk of this DIR too");
-        of.flag("--force", options.learn.force, "With --measure: even if the host is not idle");
+        of.flag("--measure", options.measure, "Minimums too: load this idle host for some minutes");
+        of.option("--disk", options.disk, "With --measure: the disk of this DIR too");
+        of.flag("--force", options.force, "With --measure: even if the host is not idle");
       });
   line.verb_of<HealthRecordOptions>(
       health_group,
@@ -207,24 +186,18 @@ void add_learn_and_record(CommandLine& line) {
       });
 }
 
-void declare_benchmark(Arguments& of, HealthActiveOptions& options) {
+void declare_benchmark(Arguments& of, HealthRunOptions& options) {
+  BenchmarksAsked& asked = options.measured.emplace();
   declare_asked(of, options,
                 "With nodes: for the benchmarks of each, default as long as they may take",
                 "Profile with the minimums: NAME or FILE, default by the GPUs");
-  of.repeated("--only", options.only,
-              "Only this benchmark, with a minimum or without (repeatable)");
-  of.option("--burn-minutes", options.burn_minutes,
+  of.repeated("--only", asked.only, "Only this benchmark, with a minimum or without (repeatable)");
+  of.option("--burn-minutes", asked.burn_minutes,
             "Verified load on all processors too (cpu-sdc), for so long (1 to 120)");
-  of.option("--disk", options.disk, "The disk of this DIR is measured too");
-  of.flag("--force", options.force, "Measure even if the host is not idle");
-  of.flag("--gate", options.gate, "As before a job: processors may be busy; remembers nothing");
+  of.option("--disk", asked.disk, "The disk of this DIR is measured too");
+  of.flag("--force", asked.force, "Measure even if the host is not idle");
+  of.flag("--gate", asked.gate, "As before a job: processors may be busy; remembers nothing");
   declare_kept(of, options);
-}
-
-int benchmark(const HealthActiveOptions& options, const CommonOptions& common) {
-  return is_of_cluster(options)
-             ? of_nodes(reason_invalid(options, common), measuring_nodes(options), common)
-             : run_health_active(options, common);
 }
 
 void declare_fabric(Arguments& of, HealthFabricOptions& options) {
@@ -270,11 +243,11 @@ void add_health(CommandLine& line) {
       declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
-  line.verb_of<HealthActiveOptions>(
+  line.verb_of<HealthRunOptions>(
       health_group,
       monitored("benchmark", "Measure how fast this idle host is, or nodes, under load",
                 benchmark_footer),
-      benchmark, declare_benchmark);
+      run, declare_benchmark);
   line.verb_of<HealthFabricOptions>(
       health_group,
       monitored("fabric", "Check the InfiniBand fabric that this host is on", fabric_footer),

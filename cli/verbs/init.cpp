@@ -30,13 +30,6 @@ std::vector<std::string> starter_names() {
   return names;
 }
 
-int unknown_starter(const std::string& name, const CommonOptions& common) {
-  const std::string meant = did_you_mean(name, starter_names());
-  return print_error("there is no template '" + name + "'; " +
-                         (meant.empty() ? "`muster init` lists them" : meant),
-                     usage_error, common);
-}
-
 int init(const InitOptions& options, const CommonOptions& common) {
   if (options.name.empty()) return list_starters(common);
   for (const Starter& starter : starters()) {
@@ -45,11 +38,13 @@ int init(const InitOptions& options, const CommonOptions& common) {
       write_all(Stream::out, starter.text);
       return 0;
     }
-    const int code = write_new_file(options.file, starter.text, common);
-    if (code == 0) notice("wrote " + options.file + "; next: muster run " + options.file, common);
-    return code;
+    write_new_file(options.file, starter.text);
+    notice("wrote " + options.file + "; next: muster run " + options.file, common);
+    return 0;
   }
-  return unknown_starter(options.name, common);
+  throw VerbEnd(usage_error,
+                "there is no template '" + options.name + "'; " +
+                    did_you_mean(options.name, starter_names(), "`muster init` lists them"));
 }
 
 }  // namespace

@@ -39,30 +39,15 @@ int create(const CreateOptions& options, const CommonOptions& common) {
   return options.stream ? run_job(options.run, common) : submit_only(options.run, common);
 }
 
-struct AzureValidateOptions {
-  std::string file;
-  ValidateOptions validate;
-};
-
-int validate_azure(const AzureValidateOptions& options, const CommonOptions& common) {
-  ValidateOptions one_file = options.validate;
-  one_file.files = {options.file};
-  return validate_files(one_file, common);
-}
-
-struct RenderOptions {
-  std::string file;
-  std::vector<std::string> sets;
-  std::string dialect = "azure";
-};
-
-int render(const RenderOptions& options, const CommonOptions& common) {
-  const auto job =
-      check_job({.path = options.file, .sets = options.sets, .for_running = false}, common);
-  if (!job) return print_error(job.error().message, invalid_file, common);
-  print_findings(job->file.findings, common);
-  if (has_errors(job->file.findings)) return invalid_file;
-  write_all(Stream::out, render_for_azure(job->file));
+int render(const ValidateOptions& options, const CommonOptions& common) {
+  const JobFile file =
+      or_end(check_job({.path = options.files.front(), .sets = options.sets, .for_running = false},
+                       common),
+             invalid_file)
+          .file;
+  print_findings(file.findings, common);
+  if (has_errors(file.findings)) return invalid_file;
+  write_all(Stream::out, render_for_azure(file));
   return 0;
 }
 
@@ -80,19 +65,19 @@ void add_file_verbs(CommandLine& line) {
         of.flag("--dry-run", options.dry_run, "Show the placement, queue nothing");
         of.flag("-e,--web", options.web, "Ignored");
       });
-  line.verb_of<AzureValidateOptions>(
-      job_group, {"validate", "Report all errors in a file"}, validate_azure,
-      [](Arguments& of, AzureValidateOptions& options) {
-        file_option(of, options.file);
-        of.settings(options.validate.sets, "Change keys before checking: a.b=value …", true);
-        of.choice("--for", options.validate.dialect, {"azure"}, "Also what Azure ML would refuse");
+  line.verb_of<ValidateOptions>(
+      job_group, {"validate", "Report all errors in a file"}, validate_files,
+      [](Arguments& of, ValidateOptions& options) {
+        file_option(of, options.files.emplace_back());
+        of.settings(options.sets, "Change keys before checking: a.b=value …", true);
+        of.choice("--for", options.dialect, {"azure"}, "Also what Azure ML would refuse");
       });
-  line.verb_of<RenderOptions>(job_group, {"render", "Print the file as Azure ML accepts it"},
-                              render, [](Arguments& of, RenderOptions& options) {
-                                file_option(of, options.file);
-                                of.settings(options.sets, "Change keys first: a.b=value …", true);
-                                of.choice("--for", options.dialect, {"azure"}, "For whom");
-                              });
+  line.verb_of<ValidateOptions>(job_group, {"render", "Print the file as Azure ML accepts it"},
+                                render, [](Arguments& of, ValidateOptions& options) {
+                                  file_option(of, options.files.emplace_back());
+                                  of.settings(options.sets, "Change keys first: a.b=value …", true);
+                                  of.choice("--for", options.dialect, {"azure"}, "For whom");
+                                });
 }
 
 struct ShowOptions {
@@ -143,12 +128,10 @@ void add_connect(CommandLine& line) {
 template <class Change>
 int annotate(const std::string& typed, const CommonOptions& common, Change change) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, typed);
-  if (!found) return without_job(home, found.error(), common);
-  const auto store = Store::open(home.root, Store::Mode::annotate);
-  const Status done = store ? change(**store, *found) : Status(store.error());
-  if (!done) return print_error(done.error().message, internal_error, common);
-  return wants_table(common) ? 0 : show_job(found->row.name, common);
+  const auto found = job_or_end(home, typed);
+  const auto store = or_end(Store::open(home.root, Store::Mode::annotate));
+  or_end(change(*store, found));
+  return wants_table(common) ? 0 : show_job(found.row.name, common);
 }
 
 void add_archiving(CommandLine& line, const char* verb, const char* summary, bool archived) {
@@ -170,13 +153,10 @@ struct UpdateOptions {
 
 int update_tags(const UpdateOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.name);
-  if (!found) return without_job(home, found.error(), common);
+  const auto found = job_or_end(home, options.name);
   const auto change = [&](const std::string& tags) { return updated_tags(tags, options.tags); };
-  if (const auto possible = change(found->row.tags); !possible) {
-    return print_error(possible.error().message, usage_error, common);
-  }
-  return annotate(found->row.name, common, [&](Store& store, const FoundJob& job) {
+  or_end(change(found.row.tags), usage_error);
+  return annotate(found.row.name, common, [&](Store& store, const FoundJob& job) {
     return store.change_tags(job.id(), change);
   });
 }

@@ -34,22 +34,19 @@ JobFilter filter_of(const ListOptions& options, Time now) {
 }  // namespace
 
 int list_jobs(const ListOptions& options, const CommonOptions& common) {
-  if (const auto read = check_named_files(common); !read) {
-    return print_error(read.error().message, invalid_file, common);
-  }
+  or_end(check_named_files(common), invalid_file);
   const Home home = Home::from_environment();
-  const auto store = Store::open(home.root, Store::Mode::read_only);
-  const auto rows = store ? (*store)->jobs(filter_of(options, wall_clock_now())) : store.error();
-  if (!rows) return print_error(rows.error().message, internal_error, common);
-  serve_unfinished(home, **store, *rows, common);
+  const auto store = or_end(Store::open(home.root, Store::Mode::read_only));
+  const auto rows = or_end(store->jobs(filter_of(options, wall_clock_now())));
+  serve_unfinished(home, *store, rows, common);
   if (wants_table(common)) {
-    if (rows->empty())
+    if (rows.empty())
       notice("no jobs match", common);
     else
-      write_all(Stream::out, job_table_text(**store, *rows, common));
+      write_all(Stream::out, job_table_text(*store, rows, common));
     return 0;
   }
-  return print_document(rows_document(*rows), common);
+  return print_document(rows_document(rows), common);
 }
 
 void add_list(CommandLine& line) {

@@ -19,13 +19,6 @@ struct Wanted {
   bool several = true;
 };
 
-const JobSpec* submitted_spec(const std::vector<Record>& records) {
-  for (const Record& record : records) {
-    if (const auto* submitted = record_as<JobSubmitted>(record)) return &submitted->spec;
-  }
-  return nullptr;
-}
-
 // The attempt that is asked for, the newest otherwise.
 const AttemptSummary* asked_attempt(const LogsOptions& options, const JobSummary& job) {
   const AttemptSummary* attempt = nullptr;
@@ -36,54 +29,54 @@ const AttemptSummary* asked_attempt(const LogsOptions& options, const JobSummary
 }
 
 // The ranks of one node, by its places in the attempt.
-Result<std::set<RankId>> ranks_on(const std::string& node, const AttemptSummary* attempt,
-                                  const JobSummary& job, const JobSpec& spec) {
-  if (attempt == nullptr) return Error{"job " + job.job.value + " has no such attempt"};
+std::set<RankId> ranks_on(const std::string& node, const AttemptSummary* attempt,
+                          const JobSummary& job, const JobSpec& spec) {
+  if (attempt == nullptr) {
+    throw VerbEnd(no_such_job, "job " + job.job.value + " has no such attempt");
+  }
   auto ranks = ranks_of_node(spec, *attempt, NodeId{node});
   if (!ranks.empty()) return ranks;
   if (std::ranges::find(attempt->nodes, NodeId{node}) != attempt->nodes.end()) {
-    return Error{node + " has no ranks of job " + job.job.value + " before its GPUs are counted"};
+    throw VerbEnd(no_such_job,
+                  node + " has no ranks of job " + job.job.value + " before its GPUs are counted");
   }
-  return Error{"attempt " + std::to_string(attempt->number.value) + " of job " + job.job.value +
-               " did not run on " + node + "; `muster status " + job.job.value +
-               "` shows its nodes"};
+  throw VerbEnd(no_such_job, "attempt " + std::to_string(attempt->number.value) + " of job " +
+                                 job.job.value + " did not run on " + node + "; `muster status " +
+                                 job.job.value + "` shows its nodes");
 }
 
 // A number that the job does not have would wait for output that never comes.
-Status check_numbers(const LogsOptions& options, const JobRow& row,
-                     std::optional<std::size_t> rank_count) {
+void check_numbers(const LogsOptions& options, const JobRow& row,
+                   std::optional<std::size_t> rank_count) {
   const std::string job = "job " + row.name + " has ";
   if (options.attempt && *options.attempt >= row.attempts) {
     const std::string newest = std::to_string(row.attempts - 1);
-    return Error{job + (row.attempts == 0 ? "no attempt yet" : "attempts 0 to " + newest) +
-                 ", not " + std::to_string(*options.attempt)};
+    throw VerbEnd(no_such_job,
+                  job + (row.attempts == 0 ? "no attempt yet" : "attempts 0 to " + newest) +
+                      ", not " + std::to_string(*options.attempt));
   }
   const auto ranks = static_cast<std::int64_t>(rank_count.value_or(0));
   if (options.rank && rank_count && *options.rank >= ranks) {
-    return Error{job + "ranks 0 to " + std::to_string(ranks - 1) + ", not " +
-                 std::to_string(*options.rank)};
+    throw VerbEnd(no_such_job, job + "ranks 0 to " + std::to_string(ranks - 1) + ", not " +
+                                   std::to_string(*options.rank));
   }
-  return Done{};
 }
 
-Result<Wanted> wanted_logs(const LogsOptions& options, const FoundJob& found) {
-  const auto records = found.store->records_of(found.id());
-  if (!records) return records.error();
+Wanted wanted_logs(const LogsOptions& options, const FoundJob& found) {
+  const auto records = or_end(found.store->records_of(found.id()), no_such_job);
   Wanted wanted;
   if (options.attempt) wanted.selection.attempt = AttemptId{*options.attempt};
   wanted.selection.tail_lines = options.tail_lines;
-  const JobSpec* spec = submitted_spec(*records);
-  const JobSummary job = summarize(*records);
+  const JobSubmitted* submitted = submission_in(records);
+  const JobSummary job = summarize(records);
   const AttemptSummary* attempt = asked_attempt(options, job);
   const std::vector<int> processes = attempt ? attempt->processes : std::vector<int>{};
-  const auto all = spec ? rank_count(*spec, processes) : std::nullopt;
-  if (const auto there = check_numbers(options, found.row, all); !there) return there.error();
+  const auto all = submitted ? rank_count(submitted->spec, processes) : std::nullopt;
+  check_numbers(options, found.row, all);
   if (options.rank) {
     wanted.selection.ranks = {RankId{*options.rank}};
-  } else if (!options.node.empty() && spec != nullptr) {
-    auto ranks = ranks_on(options.node, attempt, job, *spec);
-    if (!ranks) return ranks.error();
-    wanted.selection.ranks = std::move(*ranks);
+  } else if (!options.node.empty() && submitted != nullptr) {
+    wanted.selection.ranks = ranks_on(options.node, attempt, job, submitted->spec);
   }
   wanted.several = wanted.selection.ranks ? wanted.selection.ranks->size() > 1 : all != 1;
   return wanted;
@@ -120,25 +113,23 @@ int print_logs(const Home& home, const JobRow& row, const Wanted& wanted,
 
 int show_logs(const LogsOptions& options, const CommonOptions& common) {
   if (options.follow && !wants_table(common)) {
-    return print_error("-f shows output as it comes and has no -o or --query; leave -f out",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "-f shows output as it comes and has no -o or --query; leave -f out");
   }
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const auto wanted = wanted_logs(options, *found);
-  if (!wanted) return print_error(wanted.error().message, no_such_job, common);
-  if (!options.follow || found->row.ended_at) {
-    const int printed = print_logs(home, found->row, *wanted, common);
-    return options.follow ? found->row.exit_code.value_or(printed) : printed;
+  const auto found = job_or_end(home, options.job);
+  const auto wanted = wanted_logs(options, found);
+  if (!options.follow || found.row.ended_at) {
+    const int printed = print_logs(home, found.row, wanted, common);
+    return options.follow ? found.row.exit_code.value_or(printed) : printed;
   }
   FollowRequest request;
-  request.job = found->id();
-  request.logs = wanted->selection;
-  if (request.logs.tail_lines && found->row.attempts > 0) {
-    request.logs.first_attempt = AttemptId{found->row.attempts - 1};
+  request.job = found.id();
+  request.logs = wanted.selection;
+  if (request.logs.tail_lines && found.row.attempts > 0) {
+    request.logs.first_attempt = AttemptId{found.row.attempts - 1};
   }
-  request.several_ranks = wanted->several;
+  request.several_ranks = wanted.several;
   return follow_job(home, request, common).exit_code;
 }
 

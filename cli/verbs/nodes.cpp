@@ -15,11 +15,10 @@ namespace muster {
 
 namespace {
 
-Result<NodesAnswer> known_to_controller(const Home& home, const CommonOptions& common) {
-  const auto answer = ask_controller(home, AskNodes{}, common);
-  if (!answer) return answer.error();
-  if (const auto* nodes = std::get_if<NodesAnswer>(&*answer)) return *nodes;
-  return Error{"the controller gave an unexpected answer"};
+NodesAnswer known_to_controller(const Home& home, int exit_code, const CommonOptions& common) {
+  const auto answer = or_end(ask_controller(home, AskNodes{}, common), exit_code);
+  if (const auto* nodes = std::get_if<NodesAnswer>(&answer)) return *nodes;
+  throw VerbEnd(exit_code, "the controller gave an unexpected answer");
 }
 
 void report_breakers(const std::vector<BreakerLine>& breakers, const CommonOptions& common) {
@@ -33,10 +32,7 @@ void report_breakers(const std::vector<BreakerLine>& breakers, const CommonOptio
 }
 
 int rearm(const std::string& target, const CommonOptions& common) {
-  int refused = 0;
-  if (!ask_accepted(Home::from_environment(), ResetBreaker{target}, "", refused, common)) {
-    return refused;
-  }
+  accepted_or_end(Home::from_environment(), ResetBreaker{target}, "", common);
   notice("what " + target + " fails from now on counts again", common);
   return 0;
 }
@@ -47,18 +43,16 @@ bool is_built_in(const ComputeTarget& target) {
 }
 
 int show_nodes(const CommonOptions& common) {
-  auto known = known_to_controller(Home::from_environment(), common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  report_breakers(known->breakers, common);
-  std::vector<NodeLine>& nodes = known->nodes;
-  const auto targets = find_targets(common);
-  if (!targets) return print_error(targets.error().message, invalid_file, common);
-  print_findings(targets->findings, common);
-  const int read = has_errors(targets->findings) ? invalid_file : 0;
+  auto known = known_to_controller(Home::from_environment(), internal_error, common);
+  report_breakers(known.breakers, common);
+  std::vector<NodeLine>& nodes = known.nodes;
+  const auto targets = or_end(find_targets(common), invalid_file);
+  print_findings(targets.findings, common);
+  const int read = has_errors(targets.findings) ? invalid_file : 0;
   std::erase_if(nodes, [](const NodeLine& node) { return !is_worth_showing(node); });
   std::set<std::string> shown;
   for (const NodeLine& node : nodes) shown.insert(node.node);
-  for (const ComputeTarget& target : targets->targets) {
+  for (const ComputeTarget& target : targets.targets) {
     for (const NodeAddress& node : target.nodes) {
       if (is_built_in(target) || !shown.insert(node.id.value).second) continue;
       NodeLine line;
@@ -87,38 +81,29 @@ struct DrainOptions {
   std::optional<Milliseconds> move_after;
 };
 
-Status check_node_name(const std::string& node, const KnownTargets& targets, const Home& home,
-                       const CommonOptions& common) {
+void check_node_name(const std::string& node, const KnownTargets& targets, const Home& home,
+                     const CommonOptions& common) {
   std::vector<std::string> names;
-  const auto nodes = known_to_controller(home, common);
-  if (!nodes) return nodes.error();
-  for (const NodeLine& known : nodes->nodes) names.push_back(known.node);
-  for (const ComputeTarget& target : targets.targets) {
-    for (const NodeAddress& known : target.nodes) names.push_back(known.id.value);
-  }
-  if (std::ranges::find(names, node) != names.end()) return Done{};
-  const std::string meant = did_you_mean(node, names);
-  return Error{"there is no node '" + node + "'; " +
-               (meant.empty() ? "`muster nodes` lists them" : meant)};
+  const NodesAnswer nodes = known_to_controller(home, usage_error, common);
+  for (const NodeLine& known : nodes.nodes) names.push_back(known.node);
+  std::ranges::move(all_node_names(targets.targets), std::back_inserter(names));
+  if (std::ranges::find(names, node) != names.end()) return;
+  throw VerbEnd(usage_error, "there is no node '" + node + "'; " +
+                                 did_you_mean(node, names, "`muster nodes` lists them"));
 }
 
 int set_drain(const DrainOptions& options, const CommonOptions& common) {
   const bool drained = options.drained;
   if (drained && options.reason.find_first_not_of(" \t\n") == std::string::npos) {
-    return print_error("--reason: it is empty; say why, for the record", usage_error, common);
+    throw VerbEnd(usage_error, "--reason: it is empty; say why, for the record");
   }
   const Home home = Home::from_environment();
-  const auto targets = find_targets(common);
-  if (!targets) return print_error(targets.error().message, invalid_file, common);
-  if (const auto known = check_node_name(options.node, *targets, home, common); !known) {
-    return print_error(known.error().message, 2, common);
-  }
+  const auto targets = or_end(find_targets(common), invalid_file);
+  check_node_name(options.node, targets, home, common);
   const SetDrain request{NodeId{options.node}, drained, options.reason, options.move_after};
-  int refused = 0;
-  const auto accepted = ask_accepted(home, request, "", refused, common);
-  if (!accepted) return refused;
+  const Accepted accepted = accepted_or_end(home, request, "", common);
   const std::string done = options.node + (drained ? " drained" : " resumed");
-  notice(accepted->note.empty() ? done : accepted->note, common);
+  notice(accepted.note.empty() ? done : accepted.note, common);
   if (wants_table(common)) return 0;
   return print_document(
       Document{{"name", options.node}, {"drained", drained}, {"drain_reason", options.reason}},

@@ -99,24 +99,23 @@ void report_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable
 
 int plan_job(const RunOptions& options, const CommonOptions& common) {
   const CheckRequest& asked = options.submit.check;
-  const auto job = check_job({.path = asked.path, .sets = asked.sets}, common);
-  if (!job) return print_error(job.error().message, invalid_file, common);
-  if (!report_whether_it_can_run(*job, common)) return invalid_file;
+  const CheckedJob job =
+      or_end(check_job({.path = asked.path, .sets = asked.sets}, common), invalid_file);
+  require_runnable(job, common);
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
-  const auto plan = make_plan(job->file.spec, *job->target, unavailable);
-  if (!plan) return print_error(plan.error().message, invalid_file, common);
-  report_unavailable(*plan, unavailable, common);
-  for (const PlannedTree& planned : plan->trees) {
+  const auto plan = or_end(make_plan(job.file.spec, *job.target, unavailable), invalid_file);
+  report_unavailable(plan, unavailable, common);
+  for (const PlannedTree& planned : plan.trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);
   }
-  if (plan->memory && plan->memory->lacks()) {
-    notice("warning: memory " + train_memory_text(*plan->memory), common);
+  if (plan.memory && plan.memory->lacks()) {
+    notice("warning: memory " + train_memory_text(*plan.memory), common);
   }
-  if (const auto text = measured_after_failure(job->file.spec, *job->target); !text.empty()) {
+  if (const auto text = measured_after_failure(job.file.spec, *job.target); !text.empty()) {
     notice(text, common);
   }
-  if (!wants_table(common)) return print_document(plan_document(*plan, unavailable), common);
-  print_plan(*plan, common);
+  if (!wants_table(common)) return print_document(plan_document(plan, unavailable), common);
+  print_plan(plan, common);
   return 0;
 }
 

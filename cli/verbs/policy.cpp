@@ -87,18 +87,11 @@ std::string verdict_of(const PolicyStep& step) {
   return step.differs ? "differs" : "same";
 }
 
-Result<std::vector<RestartRule>> rules_of_site(const CommonOptions& common) {
-  auto known = find_targets(common);
-  if (!known) return known.error();
-  print_findings(known->findings, common);
-  if (has_errors(known->findings)) return Error{"the cluster files have errors"};
-  return std::move(known->rules);
-}
-
-std::vector<RestartRule> rules_of_cluster(const std::string& path, const std::string& text) {
-  ReadOptions options;
-  options.files = real_files();
-  return read_cluster_file(path, text, options).rules;
+std::vector<RestartRule> rules_of_site(const CommonOptions& common) {
+  KnownTargets known = or_end(find_targets(common), invalid_file);
+  print_findings(known.findings, common);
+  if (has_errors(known.findings)) throw VerbEnd(invalid_file, "the cluster files have errors");
+  return std::move(known.rules);
 }
 
 // [{order, id, origin, when, class, action, delay_ms, mode, cascade, advice}]
@@ -182,42 +175,31 @@ bool names_file(const std::string& typed) {
          std::filesystem::is_regular_file(typed, ignored);
 }
 
-// `file` empty: the site. Prints the findings of what it reads; an Error when there is one that
-// stops.
-Result<PolicySubject> policy_of_file(const std::string& file, const CommonOptions& common) {
-  if (file.empty()) {
-    auto site = rules_of_site(common);
-    if (!site) return site.error();
-    return PolicySubject{std::nullopt, std::move(*site)};
+// `file` empty: the site. Prints the findings of what it reads; one that stops ends the verb.
+PolicySubject policy_of_file(const std::string& file, const CommonOptions& common) {
+  if (file.empty()) return {std::nullopt, rules_of_site(common)};
+  const CheckedJob checked =
+      or_end(check_job({.path = file, .sets = {}, .for_running = false}, common), invalid_file);
+  print_findings(checked.file.findings, common);
+  if (has_errors(checked.file.findings)) throw VerbEnd(invalid_file, file + " has errors");
+  if (checked.file.kind == FileKind::cluster) {
+    return {std::nullopt, read_cluster_file(file, checked.text, read_options({})).rules};
   }
-  auto checked = check_job({.path = file, .sets = {}, .for_running = false}, common);
-  if (!checked) return checked.error();
-  print_findings(checked->file.findings, common);
-  if (has_errors(checked->file.findings)) return Error{file + " has errors"};
-  if (checked->file.kind == FileKind::cluster) {
-    return PolicySubject{std::nullopt, rules_of_cluster(file, checked->text)};
+  if (checked.file.kind != FileKind::command) {
+    throw VerbEnd(invalid_file,
+                  file + " holds no restart rules: expected a command job or a cluster file");
   }
-  if (checked->file.kind != FileKind::command) {
-    return Error{file + " holds no restart rules: expected a command job or a cluster file"};
-  }
-  auto site = rules_of_site(common);
-  if (!site) return site.error();
-  return PolicySubject{checked->file.spec.muster.rules, std::move(*site)};
+  return {checked.file.spec.muster.rules, rules_of_site(common)};
 }
 
 // As the job was queued.
-Result<PolicySubject> policy_of_job(const Home& home, const std::string& typed) {
-  const auto found = open_job(home, typed);
-  if (!found) return found.error();
-  const auto records = found->store->records_of(found->id());
-  if (!records) return records.error();
-  for (const Record& record : *records) {
-    const auto* submitted = record_as<JobSubmitted>(record);
-    if (!submitted) continue;
-    const MusterSettings& settings = submitted->spec.muster;
-    return PolicySubject{settings.rules, settings.site_rules};
+PolicySubject policy_of_job(const Home& home, const std::string& typed) {
+  const auto found = or_end(open_job(home, typed), no_such_job);
+  const auto records = or_end(found.store->records_of(found.id()), no_such_job);
+  if (const JobSubmitted* submitted = submission_in(records)) {
+    return {submitted->spec.muster.rules, submitted->spec.muster.site_rules};
   }
-  return Error{"the journal does not hold the submission of job " + found->row.name};
+  throw VerbEnd(no_such_job, "the journal does not hold the submission of job " + found.row.name);
 }
 
 // Those rules alone, everything else as a job has it by default.
@@ -240,12 +222,8 @@ struct PolicyTestOptions {
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
   const bool of_file = typed.empty() || names_file(typed);
-  const auto subject =
-      of_file ? policy_of_file(typed, common) : policy_of_job(Home::from_environment(), typed);
-  if (!subject) {
-    return print_error(subject.error().message, of_file ? invalid_file : no_such_job, common);
-  }
-  const RuleBook book(settings_of(*subject));
+  const RuleBook book(settings_of(of_file ? policy_of_file(typed, common)
+                                          : policy_of_job(Home::from_environment(), typed)));
   if (!wants_table(common)) return print_document(rules_document(book), common);
   write_all(Stream::out, rules_table(book).text(common));
   return 0;
@@ -266,10 +244,10 @@ Result<ExitStatus> status_of(const PolicyTestOptions& options) {
   return Error{"--exit-code: expected 1 to 255, got " + std::to_string(code)};
 }
 
-Result<std::vector<std::string>> lines_of(const std::string& path) {
+std::vector<std::string> lines_of(const std::string& path) {
   std::vector<std::string> lines;
   if (path.empty()) return lines;
-  if (const auto log = open_regular_file(path); !log) return log.error();
+  or_end(open_regular_file(path), no_such_job);
   std::istringstream text(last_lines_of_file(path, evidence_lines));
   for (std::string line; std::getline(text, line);) {
     if (line.ends_with('\r')) line.pop_back();
@@ -279,15 +257,12 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
 }
 
 int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
-  if (options.names.size() > 1) return print_error("one FILE goes with --log", usage_error, common);
-  const auto status = status_of(options);
-  if (!status) return print_error(status.error().message, usage_error, common);
+  if (options.names.size() > 1) throw VerbEnd(usage_error, "one FILE goes with --log");
+  const auto status = or_end(status_of(options), usage_error);
   const auto lines = lines_of(options.log);
-  if (!lines) return print_error(lines.error().message, no_such_job, common);
   const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
-  if (!subject) return print_error(subject.error().message, invalid_file, common);
-  const RuleBook book(settings_of(*subject));
-  const KnownExit evidence{*status, *lines};
+  const RuleBook book(settings_of(subject));
+  const KnownExit evidence{status, lines};
   if (!wants_table(common)) return print_document(match_document(book, evidence), common);
   write_all(Stream::out, match_text(book, evidence));
   return 0;
@@ -295,22 +270,14 @@ int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
 
 // ---- recorded runs ------------------------------------------------------------------------------
 
-Result<std::vector<JobId>> jobs_to_replay(const Store& store,
-                                          const std::vector<std::string>& typed) {
-  std::vector<JobId> jobs;
-  for (const std::string& name : typed) {
-    const auto row = find_job(store, name);
-    if (!row) return row.error();
-    jobs.push_back(JobId{row->name});
-  }
+std::vector<JobRow> jobs_to_replay(const Store& store, const std::vector<std::string>& typed) {
+  std::vector<JobRow> jobs;
+  for (const std::string& name : typed) jobs.push_back(or_end(find_job(store, name), no_such_job));
   if (!typed.empty()) return jobs;
   JobFilter filter;
   filter.limit.reset();
   filter.include_archived = true;
-  const auto rows = store.jobs(filter);
-  if (!rows) return rows.error();
-  for (const JobRow& row : *rows) jobs.push_back(JobId{row.name});
-  return jobs;
+  return or_end(store.jobs(filter), no_such_job);
 }
 
 OtherPolicy other_policy(const PolicySubject& subject) {
@@ -327,16 +294,12 @@ OtherPolicy other_policy(const PolicySubject& subject) {
 
 int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& typed,
                 const CommonOptions& common) {
-  const auto store = Store::open(Home::from_environment().root, Store::Mode::read_only);
-  if (!store) return print_error(store.error().message, internal_error, common);
-  const auto jobs = jobs_to_replay(**store, typed);
-  if (!jobs) return print_error(jobs.error().message, no_such_job, common);
+  const auto store = or_end(Store::open(Home::from_environment().root, Store::Mode::read_only));
   const OtherPolicy policy = other_policy(subject);
   std::vector<PolicyStep> steps;
-  for (const JobId& job : *jobs) {
-    const auto records = (*store)->records_of(job);
-    if (!records) return print_error(records.error().message, internal_error, common);
-    for (PolicyStep& step : replay_policy(*records, policy)) steps.push_back(std::move(step));
+  for (const JobRow& job : jobs_to_replay(*store, typed)) {
+    const auto records = or_end(store->records_of(JobId{job.name}));
+    for (PolicyStep& step : replay_policy(records, policy)) steps.push_back(std::move(step));
   }
   if (!wants_table(common)) return print_document(replay_document(steps), common);
   if (steps.empty()) notice("no attempt of these jobs ended because a rank failed", common);
@@ -353,19 +316,17 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
     } else if (file.empty()) {
       file = name;
     } else {
-      return print_error("two files: " + file + " and " + name, usage_error, common);
+      throw VerbEnd(usage_error, "two files: " + file + " and " + name);
     }
   }
-  const auto subject = policy_of_file(file, common);
-  if (!subject) return print_error(subject.error().message, invalid_file, common);
-  return replay_jobs(*subject, jobs, common);
+  return replay_jobs(policy_of_file(file, common), jobs, common);
 }
 
 int test_policy(const PolicyTestOptions& options, const CommonOptions& common) {
   const bool of_exit = !options.log.empty() || options.exit_code || !options.signal.empty();
   if (of_exit == options.replay) {
-    return print_error("say what to test: --log LOG, --exit-code N or --signal S; or --replay",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "say what to test: --log LOG, --exit-code N or --signal S; or --replay");
   }
   return options.replay ? test_replay(options, common) : test_log(options, common);
 }

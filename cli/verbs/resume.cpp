@@ -1,5 +1,4 @@
 // `muster resume JOB`: a finished job is queued again and continues from a checkpoint.
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/restart/resume_request.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -28,11 +28,8 @@ struct ResumeOptions {
 };
 
 std::optional<std::int64_t> step_in(const std::string& text) {
-  std::int64_t step = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, step);
-  const bool is_step = error == std::errc{} && stop == end && step >= 0;
-  return is_step ? std::optional(step) : std::nullopt;
+  const auto step = read_integer(text);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 // As far as this machine sees the job's checkpoints; the rest its nodes and the controller say.
@@ -71,22 +68,17 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const std::optional<std::int64_t> from_step = step_in(options.from);
   const bool from_certified = options.from == certified;
   if (!options.from.empty() && !from_step && !from_certified) {
-    return print_error("--from: expected a step or `certified`, got " + options.from, usage_error,
-                       common);
+    throw VerbEnd(usage_error, "--from: expected a step or `certified`, got " + options.from);
   }
   const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  if (!found) return without_job(home, found.error(), common);
-  const auto sound = from_step ? check_resume_step(*found, *from_step) : Status(Done{});
-  if (!sound) return print_error("cannot resume: " + sound.error().message, no_such_job, common);
-  const Resume request{found->id(), from_step, from_certified};
-  int refused = 0;
-  const auto accepted = ask_accepted(home, request, "cannot resume: ", refused, common);
-  if (!accepted) return refused;
-  if (!accepted->note.empty()) notice(accepted->note, common);
-  notice("job " + found->row.name + " is queued again", common);
-  if (options.follow) return follow_from_here(home, *found, common);
-  return wants_table(common) ? 0 : show_job(found->row.name, common);
+  const auto found = job_or_end(home, options.job);
+  if (from_step) or_end(check_resume_step(found, *from_step), no_such_job, "cannot resume: ");
+  const Resume request{found.id(), from_step, from_certified};
+  const Accepted accepted = accepted_or_end(home, request, "cannot resume: ", common);
+  if (!accepted.note.empty()) notice(accepted.note, common);
+  notice("job " + found.row.name + " is queued again", common);
+  if (options.follow) return follow_from_here(home, found, common);
+  return wants_table(common) ? 0 : show_job(found.row.name, common);
 }
 
 }  // namespace

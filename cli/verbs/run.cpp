@@ -44,8 +44,8 @@ int print_launch(const Home& home, const JobId& job, const RunOptions& options,
 }
 
 // A job that was never queued has a report too, so that a pipeline can rely on one.
-int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptions& common) {
-  if (wants_table(common)) return exit_code;
+void print_refusal(const SubmitRequest& request, int exit_code, const CommonOptions& common) {
+  if (wants_table(common)) return;
   Document out;
   out["name"] = request.name ? Document(*request.name) : Document(nullptr);
   out["status"] = "NotStarted";
@@ -53,7 +53,6 @@ int print_refusal(const SubmitRequest& request, int exit_code, const CommonOptio
   out["reason"] = exit_code_meaning(static_cast<ExitCode>(exit_code));
   out["attempts"] = Document::array();
   print_document(out, common);
-  return exit_code;
 }
 
 // The end itself has been told as an event, unless only errors are wanted.
@@ -83,39 +82,44 @@ void save_spec(const RunOptions& options, const JobSpec& spec, const CommonOptio
     print_error("cannot write " + options.save_as + "; the job is queued all the same", common);
 }
 
+Submitted submitted(const Home& home, const RunOptions& options, const CommonOptions& common) {
+  try {
+    Submitted done = submit_job(home, options.submit, common);
+    save_spec(options, done.spec, common);
+    return done;
+  } catch (const VerbEnd& refused) {
+    const std::string why = refused.what();
+    if (!why.empty()) print_error(why, common);
+    print_refusal(options.submit, refused.exit_code, common);
+    throw VerbEnd(refused.exit_code, "");
+  }
+}
+
 void declare_submission(Arguments& of, RunOptions& options) {
   of.argument("FILE", options.submit.check.path, "Job file (YAML), - for standard input");
   of.settings(options.submit.check.sets, "Change one key of the file: a.b=value (repeatable)");
   of.option("--name", options.submit.name, "Name of the job");
 }
 
-int print_name(const JobId& job, const CommonOptions& common) {
+}  // namespace
+
+int submit_only(const RunOptions& options, const CommonOptions& common) {
+  const JobId job = submitted(Home::from_environment(), options, common).job;
   if (!wants_table(common)) return print_document(Document{{"name", job.value}}, common);
   write_all(Stream::out, job.value + "\n");
   return 0;
 }
 
-}  // namespace
-
-int submit_only(const RunOptions& options, const CommonOptions& common) {
-  const Submitted submitted = submit_job(Home::from_environment(), options.submit, common);
-  if (!submitted.job) return print_refusal(options.submit, submitted.exit_code, common);
-  save_spec(options, submitted.spec, common);
-  return print_name(*submitted.job, common);
-}
-
 int run_job(const RunOptions& options, const CommonOptions& common) {
   if (options.detach) return submit_only(options, common);
   const Home home = Home::from_environment();
-  const Submitted submitted = submit_job(home, options.submit, common);
-  if (!submitted.job) return print_refusal(options.submit, submitted.exit_code, common);
-  save_spec(options, submitted.spec, common);
-  notice("job " + submitted.job->value, common);
-  const FollowRequest follow = follow_request(*submitted.job, submitted.spec, common);
+  const auto [job, spec] = submitted(home, options, common);
+  notice("job " + job.value, common);
+  const FollowRequest follow = follow_request(job, spec, common);
   const Followed followed = follow_job(home, follow, common);
   if (followed.ended) say_end(home, *followed.ended, common);
-  int printed = print_launch(home, *submitted.job, options, common);
-  if (!wants_table(common)) printed = print_report(home, *submitted.job, common);
+  int printed = print_launch(home, job, options, common);
+  if (!wants_table(common)) printed = print_report(home, job, common);
   return followed.exit_code != 0 ? followed.exit_code : printed;
 }
 

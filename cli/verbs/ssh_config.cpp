@@ -25,16 +25,12 @@ bool is_plain(const std::string& path) {
 
 // As the job was submitted: by node.
 std::string account_on(const std::vector<Record>& records, const std::string& node) {
-  std::string user;
-  for (const Record& record : records) {
-    const auto* seen = std::get_if<Observation>(&record.what);
-    const auto* submitted = seen ? std::get_if<JobSubmitted>(seen) : nullptr;
-    if (submitted == nullptr) continue;
-    for (const NodeAddress& address : submitted->target.nodes) {
-      if (address.id.value == node) user = address.user;
-    }
+  const JobSubmitted* submitted = submission_in(records);
+  for (const NodeAddress& address :
+       submitted ? submitted->target.nodes : std::vector<NodeAddress>{}) {
+    if (address.id.value == node && !address.user.empty()) return address.user;
   }
-  return user.empty() ? user_name() : user;
+  return user_name();
 }
 
 std::string block(const Home& home, const JobId& job, std::size_t index, const std::string& user) {
@@ -48,32 +44,26 @@ std::string block(const Home& home, const JobId& job, std::size_t index, const s
          "/identity\n  IdentitiesOnly yes\n  PasswordAuthentication no\n";
 }
 
-int print_ssh_config(const std::string& typed, const CommonOptions& common) {
+int print_ssh_config(const std::string& typed, const CommonOptions&) {
   const Home home = Home::from_environment();
-  int exit_code = 0;
-  const auto request = request_at({.job = typed, .rank = {}, .node = {}}, home, exit_code, common);
-  if (!request) return exit_code;
+  const Exec request = request_at({.job = typed, .rank = {}, .node = {}}, home);
   for (const std::string& path : {home.root.string(), muster_program()}) {
     if (is_plain(path)) continue;
-    return print_error("ssh's settings cannot hold the path " + path + ": use another one",
-                       internal_error, common);
+    throw VerbEnd(internal_error,
+                  "ssh's settings cannot hold the path " + path + ": use another one");
   }
-  const auto found = open_job(home, request->job.value);
-  if (!found) return without_job(home, found.error(), common);
-  if (found->row.ended_at) {
-    return print_error("job " + found->row.name + " has ended: " + found->row.state,
-                       static_cast<int>(ExitCode::failure), common);
+  const auto found = job_or_end(home, request.job.value);
+  if (found.row.ended_at) {
+    throw VerbEnd(static_cast<int>(ExitCode::failure),
+                  "job " + found.row.name + " has ended: " + found.row.state);
   }
-  const auto records = found->store->records_of(request->job);
-  if (!records) return print_error(records.error().message, internal_error, common);
-  if (const auto keys = ssh_keys_of(home, request->job); !keys) {
-    return print_error(keys.error().message, internal_error, common);
-  }
+  const auto records = or_end(found.store->records_of(request.job));
+  or_end(ssh_keys_of(home, request.job));
   std::string text;
   std::size_t index = 0;
-  std::istringstream nodes(found->row.nodes);
+  std::istringstream nodes(found.row.nodes);
   for (std::string node; std::getline(nodes, node, ',');) {
-    text += block(home, request->job, index++, account_on(*records, node));
+    text += block(home, request.job, index++, account_on(records, node));
   }
   write_all(Stream::out, text);
   return 0;

@@ -35,32 +35,22 @@ namespace {
 constexpr int newest_jobs = 20;
 constexpr int redraw_ms = 1000;
 
-// What is to be written, unless it failed or was a document, which is printed at once.
-struct Shown {
-  int code = 0;
-  std::string text{};
-};
-
-Shown show_overview(const CommonOptions& common) {
+std::string overview_text(const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto store = Store::open(home.root, Store::Mode::read_only);
-  if (!store) return {print_error(store.error().message, internal_error, common)};
+  const auto store = or_end(Store::open(home.root, Store::Mode::read_only));
   JobFilter filter;
   filter.limit = newest_jobs;
-  const auto rows = (*store)->jobs(filter);
-  if (!rows) return {print_error(rows.error().message, internal_error, common)};
-  serve_unfinished(home, **store, *rows, common);
+  const auto rows = or_end(store->jobs(filter));
+  serve_unfinished(home, *store, rows, common);
   const std::vector<NodeLine> nodes = nodes_if_running(home);
   if (wants_table(common)) {
-    if (rows->empty()) notice("no jobs yet; start one with: muster run FILE", common);
-    std::string text = rows->empty() ? "" : job_table_text(**store, *rows, common);
+    if (rows.empty()) notice("no jobs yet; start one with: muster run FILE", common);
+    std::string text = rows.empty() ? "" : job_table_text(*store, rows, common);
     if (!nodes.empty()) text += "\n" + table_of_nodes(nodes).text(common);
-    return {0, text};
+    return text;
   }
-  Document out;
-  out["jobs"] = rows_document(*rows);
-  out["nodes"] = nodes_document(nodes);
-  return {print_document(out, common)};
+  const Document out{{"jobs", rows_document(rows)}, {"nodes", nodes_document(nodes)}};
+  return or_end(document_text(out, common), usage_error);
 }
 
 constexpr int key_columns = 12;
@@ -148,28 +138,25 @@ std::string attempts_text(const JobSummary& job, Time now, const CommonOptions& 
   return "\n" + table.text(common);
 }
 
-Shown shown_job(const std::string& typed, const CommonOptions& common) {
+std::string job_text(const std::string& typed, const CommonOptions& common) {
   const Home home = Home::from_environment();
-  const auto found = open_job(home, typed);
-  if (!found) return {without_job(home, found.error(), common)};
-  const auto history = history_of(*found);
-  if (!history) return {print_error(history.error().message, internal_error, common)};
-  serve_unfinished(home, *found->store, {found->row}, common);
-  const std::string directory = home.job(found->id()).string();
-  const auto kept = kept_report(*found);
-  if (!kept) return {print_error(kept.error().message, internal_error, common)};
-  if (*kept && !wants_table(common)) return {print_document(**kept, common)};
+  const auto found = job_or_end(home, typed);
+  const auto history = or_end(history_of(found));
+  serve_unfinished(home, *found.store, {found.row}, common);
+  const std::string directory = home.job(found.id()).string();
+  const auto kept = or_end(kept_report(found));
   if (!wants_table(common)) {
-    return {print_document(report_document(found->row, *history, directory), common)};
+    const Document report = kept ? *kept : report_document(found.row, history, directory);
+    return or_end(document_text(report, common), usage_error);
   }
-  if (*kept) notice(why_no_history(*found), common);
+  if (kept) notice(why_no_history(found), common);
   const Time now = wall_clock_now();
-  const JobSummary job = summary_of(found->row, *history);
-  return {0, facts(found->row, job, home, now) + attempts_text(job, now, common)};
+  const JobSummary job = summary_of(found.row, history);
+  return facts(found.row, job, home, now) + attempts_text(job, now, common);
 }
 
-Shown shown_status(const std::string& job, const CommonOptions& common) {
-  return job.empty() ? show_overview(common) : shown_job(job, common);
+std::string status_text(const std::string& job, const CommonOptions& common) {
+  return job.empty() ? overview_text(common) : job_text(job, common);
 }
 
 struct StatusOptions {
@@ -177,15 +164,6 @@ struct StatusOptions {
   bool watch = false;
   std::string profile;
 };
-
-// Of a job that has been launched, at any later time.
-int show_launch(const StatusOptions& options, const CommonOptions& common) {
-  if (options.profile.empty()) return 0;
-  const Home home = Home::from_environment();
-  const auto found = open_job(home, options.job);
-  return found ? report_launch(*found, options.profile, common)
-               : without_job(home, found.error(), common);
-}
 
 bool has_ended(const std::string& job) {
   const auto found = open_job(Home::from_environment(), job);
@@ -195,40 +173,34 @@ bool has_ended(const std::string& job) {
 // Until the job has ended, or Ctrl-C.
 int watch_status(const std::string& job, const CommonOptions& common) {
   if (!can_redraw(Stream::out) || !wants_table(common)) {
-    return print_error("--watch draws tables on a terminal; elsewhere use `muster logs -f`",
-                       usage_error, common);
+    throw VerbEnd(usage_error,
+                  "--watch draws tables on a terminal; elsewhere use `muster logs -f`");
   }
   InterruptWatch interrupts;
   while (true) {
     const bool last = !job.empty() && has_ended(job);
-    const Shown shown = shown_status(job, common);
+    const std::string text = status_text(job, common);
     const int rows = terminal_height(Stream::out);
-    write_all(Stream::out,
-              "\x1b[H\x1b[2J" + screenful(shown.text, rows, terminal_width(Stream::out)));
-    if (shown.code != 0 || last) return shown.code;
+    write_all(Stream::out, "\x1b[H\x1b[2J" + screenful(text, rows, terminal_width(Stream::out)));
+    if (last) return 0;
     ::poll(nullptr, 0, redraw_ms);
     if (interrupts.take()) return interrupted_exit_code;
   }
 }
 
-int write_shown(const Shown& shown) {
-  write_all(Stream::out, shown.text);
-  return shown.code;
-}
-
 int show_status(const StatusOptions& options, const CommonOptions& common) {
-  if (const auto read = check_named_files(common); !read) {
-    return print_error(read.error().message, invalid_file, common);
-  }
-  const int code = options.watch ? watch_status(options.job, common)
-                                 : write_shown(shown_status(options.job, common));
-  return code != 0 || options.job.empty() ? code : show_launch(options, common);
+  or_end(check_named_files(common), invalid_file);
+  const int code = options.watch ? watch_status(options.job, common) : 0;
+  if (!options.watch) write_all(Stream::out, status_text(options.job, common));
+  if (code != 0 || options.job.empty() || options.profile.empty()) return code;
+  return report_launch(job_or_end(Home::from_environment(), options.job), options.profile, common);
 }
 
 }  // namespace
 
 int show_job(const std::string& typed, const CommonOptions& common) {
-  return write_shown(shown_job(typed, common));
+  write_all(Stream::out, job_text(typed, common));
+  return 0;
 }
 
 void add_status(CommandLine& line) {

@@ -71,11 +71,8 @@ std::string contents(const std::string& path, const CheckedJob& job) {
   std::string text = file_kind_name(job.file.kind);
   if (job.file.kind != FileKind::cluster) return text;
   std::size_t nodes = 0;
-  ReadOptions options;
-  options.files = real_files();
-  for (const ComputeTarget& target : read_cluster_file(path, job.text, options).targets) {
-    nodes += target.nodes.size();
-  }
+  const ClusterFile file = read_cluster_file(path, job.text, read_options({}));
+  for (const ComputeTarget& target : file.targets) nodes += target.nodes.size();
   return text + ", " + std::to_string(nodes) + (nodes == 1 ? " node" : " nodes");
 }
 
@@ -87,10 +84,6 @@ Document unreadable_document(const std::string& path, const Error& error) {
                   {"kind", nullptr},
                   {"valid", false},
                   {"findings", Document::array({finding_document(finding)})}};
-}
-
-bool is_valid(const CheckedJob& job) {
-  return !has_errors(job.file.findings) && !has_unresolved(job.file.findings);
 }
 
 }  // namespace
@@ -109,7 +102,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
     recognise_other_file(job->file);
     if (!options.dialect.empty()) add_azure_finding(job->file);
     print_findings(job->file.findings, common);
-    const bool valid = is_valid(*job);
+    const bool valid = !has_errors(job->file.findings) && !has_unresolved(job->file.findings);
     all_valid &= valid;
     documents.push_back(file_document(path, *job, valid));
     if (!wants_table(common)) continue;

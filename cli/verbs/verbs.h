@@ -90,9 +90,8 @@ struct NodePlace {
   std::optional<std::int64_t> node;
 };
 void declare_place(Arguments& of, NodePlace& place);
-// What is asked of the controller to go there. Nothing: why not is told, with `exit_code`.
-std::optional<Exec> request_at(const NodePlace& place, const Home& home, int& exit_code,
-                               const CommonOptions& common);
+// What is asked of the controller to go there. Ends the verb where that cannot be.
+Exec request_at(const NodePlace& place, const Home& home);
 // A login shell there, in this terminal.
 int open_shell(const NodePlace& place, const CommonOptions& common);
 

@@ -54,16 +54,17 @@ struct Awaited {
 };
 
 // Reads those again that had not ended, and tells the end of those that have.
-Status read_again(Awaited& awaited, const CommonOptions& common) {
+void read_again(Awaited& awaited, const CommonOptions& common) {
   for (JobRow& row : awaited.rows) {
     if (row.ended_at) continue;
-    auto now = awaited.store->job(JobId{row.name});
-    if (!now) return now.error();
-    if (!*now) return Error{"job " + row.name + " is no longer in the state directory"};
-    row = std::move(**now);
+    auto now = or_end(awaited.store->job(JobId{row.name}), internal_error, "cannot wait: ");
+    if (!now) {
+      throw VerbEnd(internal_error,
+                    "cannot wait: job " + row.name + " is no longer in the state directory");
+    }
+    row = std::move(*now);
     if (row.ended_at) notice("job " + row.name + " " + row.state + ": " + row.reason, common);
   }
-  return Done{};
 }
 
 int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
@@ -80,9 +81,7 @@ int wait_for(Awaited& awaited, const Home& home, std::optional<Milliseconds> tim
   CommonOptions told = common;
   InterruptWatch interrupts;
   while (true) {
-    if (const auto read = read_again(awaited, common); !read) {
-      return print_error("cannot wait: " + read.error().message, internal_error, common);
-    }
+    read_again(awaited, common);
     const auto left = awaited.unfinished();
     if (left.empty()) return report_rows(awaited, awaited.exit_code(), common);
     const auto elapsed = std::chrono::duration_cast<Milliseconds>(Clock::now() - begun);
@@ -109,12 +108,11 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   Awaited awaited;
   for (const std::string& typed : options.jobs) {
-    auto found = open_job(home, typed);
-    if (!found) return without_job(home, found.error(), common);
-    awaited.store = std::move(found->store);
-    const auto is_same = [&](const JobRow& row) { return row.name == found->row.name; };
+    auto found = job_or_end(home, typed);
+    awaited.store = std::move(found.store);
+    const auto is_same = [&](const JobRow& row) { return row.name == found.row.name; };
     if (std::any_of(awaited.rows.begin(), awaited.rows.end(), is_same)) continue;
-    awaited.rows.emplace_back().name = found->row.name;
+    awaited.rows.emplace_back().name = found.row.name;
   }
   return wait_for(awaited, home, options.timeout, common);
 }

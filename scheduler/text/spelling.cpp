@@ -67,9 +67,10 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
   return found;
 }
 
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view otherwise) {
   const std::string found = nearest(name, candidates);
-  return found.empty() ? "" : "did you mean " + quoted_text(found) + "?";
+  return found.empty() ? std::string(otherwise) : "did you mean " + quoted_text(found) + "?";
 }
 
 std::string quoted_text(std::string_view text) {

@@ -16,8 +16,9 @@ int edit_distance(std::string_view a, std::string_view b, int limit);
 // count.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-// "did you mean 'x'?" for the nearest candidate, empty if there is none.
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+// "did you mean 'x'?" for the nearest candidate, `otherwise` if there is none.
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates,
+                         std::string_view otherwise = {});
 
 // 'text' in single quotes, shortened to 60 characters.
 std::string quoted_text(std::string_view text);

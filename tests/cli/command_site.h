@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/terminal/document.h"
+#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/home.h"
 #include "tests/catch.h"
@@ -103,7 +104,11 @@ class CommandSite {
     {
       const CaughtStream out(STDOUT_FILENO, path("said-out"));
       const CaughtStream err(STDERR_FILENO, path("said-err"));
-      said.code = act();
+      try {
+        said.code = act();
+      } catch (const VerbEnd& end) {
+        said.code = print_error(end.what(), end.exit_code, {});
+      }
     }
     said.out = text_of("said-out");
     said.err = text_of("said-err");

@@ -344,10 +344,9 @@ int run_reference(const Home& home, const Drill& drill, const std::string& name,
                   const CommonOptions& common) {
   notice("reference run " + name, common);
   const Submitted reference = submit(home, drill, name, common);
-  if (!reference.job) return reference.exit_code;
-  const auto ended = DrilledRun(home, *reference.job, common, drill.limit).reference();
+  const auto ended = DrilledRun(home, reference.job, common, drill.limit).reference();
   if (ended && ended->exit_code == 0) return 0;
-  report_story(home, *reference.job, common);
+  report_story(home, reference.job, common);
   if (!ended) return complain_of(ended.error(), common);
   print_error("the reference run " + name + " " + ended->state + ": " + ended->reason +
                   "; fault injection needs a job that works without faults",
@@ -369,19 +368,18 @@ DrillOutcome play(const Drill& drill, const DrillOptions& options,
   }
   notice("disturbed run " + report.job + ", seed " + std::to_string(report.seed), common);
   const Submitted submitted = submit(home, drill, report.job, common);
-  if (!submitted.job) return {std::nullopt, submitted.exit_code};
   DrillDice dice(report.seed);
-  FaultInjector injector({home, *submitted.job, common, sandbox}, dice);
-  const auto ended = DrilledRun(home, *submitted.job, common, drill.limit)
+  FaultInjector injector({home, submitted.job, common, sandbox}, dice);
+  const auto ended = DrilledRun(home, submitted.job, common, drill.limit)
                          .disturbed(drill.steps, injector, dice, report.steps);
-  if (!ended) report_story(home, *submitted.job, common);
+  if (!ended) report_story(home, submitted.job, common);
   if (!ended) return {std::nullopt, complain_of(ended.error(), common)};
   auto facts = gather(home, *ended);
   if (!facts) return {std::nullopt, complain_of(facts.error(), common)};
   if (!report.calm_job.empty()) facts->calm = home.job(JobId{report.calm_job});
   report.verdicts = judge(drill.expect, *facts);
   const int exit_code = report.passed() ? 0 : plain_failure;
-  if (exit_code != 0) report_story(home, *submitted.job, common);
+  if (exit_code != 0) report_story(home, submitted.job, common);
   return {std::move(report), exit_code};
 }
 

@@ -148,19 +148,17 @@ std::string figures_table(const std::vector<HostHealth>& answers, const HealthTe
 }
 
 Document figures_document(const std::vector<HostHealth>& answers) {
-  Document out = Document::array();
-  for (const FigureRow& row : rows_of(answers)) {
-    out.push_back(Document{{"target", row.kind.first},
-                           {"profile", row.kind.second},
-                           {"metric", row.metric},
-                           {"unit", find_performance_metric(row.metric)->unit},
-                           {"nodes", row.fleet.nodes},
-                           {"median", row.fleet.median},
-                           {"worst", row.worst},
-                           {"node", row.node.substr(0, row.node.find(' '))},
-                           {"compared", row.fleet.nodes >= fleet_min_nodes}});
-  }
-  return out;
+  return list_of(rows_of(answers), [](const FigureRow& row) {
+    return Document{{"target", row.kind.first},
+                    {"profile", row.kind.second},
+                    {"metric", row.metric},
+                    {"unit", find_performance_metric(row.metric)->unit},
+                    {"nodes", row.fleet.nodes},
+                    {"median", row.fleet.median},
+                    {"worst", row.worst},
+                    {"node", row.node.substr(0, row.node.find(' '))},
+                    {"compared", row.fleet.nodes >= fleet_min_nodes}};
+  });
 }
 
 std::vector<std::string> nodes_that_are(NodeFitness fitness,
@@ -207,10 +205,7 @@ Document node_document(const HostHealth& answer) {
   }
   out["counts"] = said["counts"];
   out["counts"].erase("first_readings");
-  out["findings"] = Document::array();
-  for (const FindingReport& finding : answer.findings) {
-    out["findings"].push_back(report_document(finding));
-  }
+  out["findings"] = list_of(answer.findings, [](const auto& one) { return report_document(one); });
   return out;
 }
 }  // namespace
@@ -297,8 +292,7 @@ std::string nodes_text(const std::vector<HostHealth>& answers, const HealthTextF
 
 Document nodes_document(const std::vector<HostHealth>& answers) {
   Document out;
-  out["nodes"] = Document::array();
-  for (const HostHealth& answer : answers) out["nodes"].push_back(node_document(answer));
+  out["nodes"] = list_of(answers, node_document);
   out["summary"] = Document::object();
   for (const NodeFitness fitness : good_first) {
     out["summary"][word(fitness)] = nodes_that_are(fitness, answers);

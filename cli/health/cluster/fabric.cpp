@@ -23,67 +23,47 @@ namespace {
 constexpr int looks_most = 5;
 constexpr std::size_t golden_bytes_max = 64u << 20;
 
-std::string reason_invalid(const std::vector<std::string>& patterns) {
+void check_fabric_patterns(const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     const auto fits = [&](const CheckSpec& spec) { return fits_pattern(pattern, spec.id); };
-    if (std::ranges::none_of(fabric_checks(), fits)) {
-      return "--check: no check of the fabric is called '" + pattern +
-             "'; `muster health checks` lists them, as fab.…";
-    }
+    if (std::ranges::any_of(fabric_checks(), fits)) continue;
+    throw VerbEnd(usage_error, "--check: no check of the fabric is called '" + pattern +
+                                   "'; `muster health checks` lists them, as fab.…");
   }
-  return {};
-}
-
-// Two planes of a host are two fabrics.
-std::string state_name(const std::string& hca) {
-  return hca.empty() ? "fabric" : "fabric-" + hca;
-}
-
-std::optional<std::filesystem::path> state_file(const HealthFabricOptions& options,
-                                                const std::string& host) {
-  if (options.forget) return std::nullopt;
-  if (!options.state.empty()) return options.state;
-  return usual_state_file(host, state_name(options.hca));
 }
 
 // What was kept when all was well, read as the tool's own answer.
-Result<std::optional<Fabric>> golden_of(const std::string& file) {
-  if (file.empty()) return std::optional<Fabric>();
-  auto text = read_input(file, golden_bytes_max);
-  if (!text) return text.error();
-  Fabric golden = read_ibnetdiscover({std::move(*text), "", false});
-  if (golden.nodes.empty()) {
-    return Error{file + ": this is not what ibnetdiscover -p says; --save-baseline writes it"};
-  }
-  return std::optional(std::move(golden));
+std::optional<Fabric> golden_of(const std::string& file) {
+  if (file.empty()) return std::nullopt;
+  Fabric golden =
+      read_ibnetdiscover({or_end(read_input(file, golden_bytes_max), invalid_file), "", false});
+  if (!golden.nodes.empty()) return golden;
+  throw VerbEnd(invalid_file,
+                file + ": this is not what ibnetdiscover -p says; --save-baseline writes it");
 }
 
 int save_golden(const std::string& file, const FabricToolOptions& tools,
                 const CommonOptions& common) {
   const FileReading said = ask_fabric_tool(FabricTool::discover, tools).said;
   const Fabric fabric = read_ibnetdiscover(said);
-  if (!said.ok()) return print_error(said.error, static_cast<int>(HealthExit::unclear), common);
+  if (!said.ok()) throw VerbEnd(static_cast<int>(HealthExit::unclear), said.error);
   if (!fabric.reading.is_whole() || fabric.nodes.empty()) {
-    return print_error("what ibnetdiscover said is not whole: nothing was saved", internal_error,
-                       common);
+    throw VerbEnd(internal_error, "what ibnetdiscover said is not whole: nothing was saved");
   }
-  const int code = write_new_file(file, said.text, common);
-  if (code == 0) {
-    notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
-               " nodes; next: muster health fabric --baseline " + file,
-           common);
-  }
-  return code;
+  write_new_file(file, said.text);
+  notice("wrote " + file + ", " + std::to_string(fabric.nodes.size()) +
+             " nodes; next: muster health fabric --baseline " + file,
+         common);
+  return 0;
 }
 
-Result<FabricToolOptions> tools_of(const HealthFabricOptions& options) {
+FabricToolOptions tools_of(const HealthFabricOptions& options) {
   FabricToolOptions tools;
   if (options.deadline) tools.deadline = *options.deadline;
-  if (tools.deadline <= Milliseconds{0}) return Error{"--deadline: expected more than 0"};
-  if (options.hca.empty()) return tools;
-  const auto port = read_hca_port(options.hca);
-  if (!port) return Error{"--hca: " + port.error().message};
-  tools.port = *port;
+  if (tools.deadline <= Milliseconds{0}) {
+    throw VerbEnd(usage_error, "--deadline: expected more than 0");
+  }
+  if (!options.hca.empty()) tools.port = or_end(read_hca_port(options.hca), usage_error, "--hca: ");
   return tools;
 }
 
@@ -378,28 +358,22 @@ Document fabric_document(const FabricResult& result) {
 }
 
 int run_health_fabric(const HealthFabricOptions& options, const CommonOptions& common) {
-  const std::string misused = misused_query(common);
-  if (!misused.empty()) return print_error(misused, usage_error, common);
-  const std::string misfit = reason_invalid(options.checks);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
-  const auto tools = tools_of(options);
-  if (!tools) return print_error(tools.error().message, usage_error, common);
-  if (!options.save_golden.empty()) return save_golden(options.save_golden, *tools, common);
+  check_fabric_patterns(options.checks);
+  const FabricToolOptions tools = tools_of(options);
+  if (!options.save_golden.empty()) return save_golden(options.save_golden, tools, common);
 
   FabricLookOptions wanted;
   if (!options.profile.empty()) {
-    auto profile = named_profile(options.profile, common);
-    if (!profile) return print_error(profile.error().message, invalid_file, common);
-    wanted.profile = std::move(*profile);
+    wanted.profile = or_end(named_profile(options.profile, common), invalid_file);
   }
-  auto golden = golden_of(options.golden);
-  if (!golden) return print_error(golden.error().message, invalid_file, common);
-  wanted.golden = std::move(*golden);
+  wanted.golden = golden_of(options.golden);
   wanted.checks = options.checks;
   wanted.host = read_host_name();
-  wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, *tools); };
+  wanted.ask = [&](FabricTool tool) { return ask_fabric_tool(tool, tools); };
   wanted.now = wall_clock_now;
-  const auto file = state_file(options, wanted.host);
+  // Two planes of a host are two fabrics.
+  const std::string kind = options.hca.empty() ? "fabric" : "fabric-" + options.hca;
+  const auto file = state_file_of(options, wanted.host, kind);
   FabricLook look(std::move(wanted), remembered_fabric(file, common));
   look.look();
   while (!options.quick && look.looks() < looks_most && look.is_open()) {

@@ -55,17 +55,22 @@ std::string misplaced(const HealthRunOptions& options) {
   return {};
 }
 
-std::string reason_invalid(const HealthRunOptions& options) {
+void check_options(const HealthRunOptions& options) {
+  check_patterns(options.checks);
+  if (options.measured) checked_benchmarks(*options.measured);
   const std::string option = misplaced(options);
-  if (!option.empty()) return option + " is for this host, not for nodes";
+  if (!option.empty()) throw VerbEnd(usage_error, option + " is for this host, not for nodes");
   const Milliseconds timeout = options.timeout.value_or(usual_node_timeout);
   const Milliseconds longest = options.measured ? longest_measuring : longest_node_timeout;
   if (timeout <= Milliseconds{0} || timeout > longest) {
-    return "--timeout: expected more than 0 and at most " + elapsed_text(longest);
+    throw VerbEnd(usage_error,
+                  "--timeout: expected more than 0 and at most " + elapsed_text(longest));
   }
   const bool wants_disk =
       options.measured && std::ranges::count(options.measured->only, "disk") > 0;
-  return wants_disk && options.measured->disk.empty() ? "--only disk: --disk names where" : "";
+  if (wants_disk && options.measured->disk.empty()) {
+    throw VerbEnd(usage_error, "--only disk: --disk names where");
+  }
 }
 
 struct Question {
@@ -140,7 +145,7 @@ void announce(const ComputeTarget& target, const ProbePlan& plan, bool has_profi
 Question measuring_question(const std::vector<ComputeTarget>& targets,
                             const std::optional<HealthProfile>& profile,
                             const HealthRunOptions& options, const CommonOptions& common) {
-  const BenchmarksAsked& wanted = *options.measured;
+  const BenchmarksAsked wanted = checked_benchmarks(*options.measured);
   Question question;
   MeasureNodes request;
   request.nodes = meant(targets, question, profile);
@@ -217,9 +222,8 @@ HostHealth answer_of(const Question& question, const NodeLooked& looked, const s
                       is_known ? checks->second : std::vector<std::string>{"perf.cpu"}, now);
 }
 
-// An answer for each node; or what the controller said instead of asking them.
-std::variant<std::vector<HostHealth>, Refused> ask_all(ControllerClient client,
-                                                       const Question& question) {
+// An answer for each node. A controller that refuses to ask them ends the verb.
+std::vector<HostHealth> ask_all(ControllerClient client, const Question& question) {
   std::map<std::string, std::string> waiting = question.target_of;
   std::vector<HostHealth> answers;
   const auto take = [&](const NodeLooked& looked, const std::string& payload) {
@@ -239,96 +243,68 @@ std::variant<std::vector<HostHealth>, Refused> ask_all(ControllerClient client,
         client, request, question.answered_within, [&] { return !waiting.empty(); }, take);
   };
   const Unanswered without = std::visit(ask, question.request);
-  if (without.refused) return *without.refused;
+  if (without.refused) throw VerbEnd(without.refused->exit_code, without.why);
   for (const auto& [node, target] : waiting) {
     answers.push_back(no_answer(node, target, without.why, utc_text(wall_clock_now())));
   }
   return answers;
 }
 
-std::string or_else(const std::string& meant, const std::string& otherwise) {
-  return meant.empty() ? otherwise : meant;
-}
-
-std::vector<std::string> names_in(const std::vector<ComputeTarget>& targets) {
-  std::vector<std::string> names;
-  for (const ComputeTarget& target : targets) {
-    for (const NodeAddress& node : target.nodes) names.push_back(node.id.value);
-  }
-  return names;
-}
-
-Error unknown_node(const std::string& name, const std::vector<std::string>& names) {
+[[noreturn]] void end_for_unknown(const std::string& name, const std::vector<std::string>& names) {
   // `muster health lern`: where a verb may stand as well.
   const std::vector<std::string> verbs{"run",   "benchmark", "checks", "fabric",
                                        "learn", "pairs",     "record", "profiles"};
   const std::string verb = nearest(name, verbs);
-  const std::string meant = did_you_mean(name, names);
   const std::string other =
       verb.empty() ? "`muster nodes` lists them" : "did you mean `muster health " + verb + "`?";
-  return Error{"there is no node " + quoted_text(name) + "; " + or_else(meant, other)};
+  throw VerbEnd(usage_error,
+                "there is no node " + quoted_text(name) + "; " + did_you_mean(name, names, other));
 }
 
-Status add_meant(const std::string& word, const std::vector<std::string>& names,
-                 std::set<std::string>& meant) {
-  if (word.find('*') != word.npos) {
-    bool fits = false;
-    for (const std::string& name : names) {
-      if (!fits_pattern(word, name)) continue;
-      fits = true;
-      meant.insert(name);
-    }
-    return fits ? Status(Done{}) : unknown_node(word, names);
+std::vector<std::string> nodes_of(const std::string& word, const std::vector<std::string>& names) {
+  const bool is_pattern = word.find('*') != word.npos;
+  std::vector<std::string> meant;
+  if (is_pattern) {
+    std::ranges::copy_if(names, std::back_inserter(meant),
+                         [&](const std::string& name) { return fits_pattern(word, name); });
+    if (meant.empty()) end_for_unknown(word, names);
+    return meant;
   }
-  const auto expanded = expand_hosts(word);
-  if (!expanded) return expanded.error();
-  for (const std::string& name : *expanded) {
-    if (std::ranges::find(names, name) == names.end()) return unknown_node(name, names);
-    meant.insert(name);
+  meant = or_end(expand_hosts(word), usage_error);
+  for (const std::string& name : meant) {
+    if (std::ranges::find(names, name) == names.end()) end_for_unknown(name, names);
   }
-  return Done{};
+  return meant;
 }
 
-Result<std::vector<ComputeTarget>> candidates(const std::vector<ComputeTarget>& targets,
-                                              const std::string& wanted) {
+std::vector<ComputeTarget> candidates(const std::vector<ComputeTarget>& targets,
+                                      const std::string& wanted) {
   if (wanted.empty()) return targets;
   std::vector<std::string> names;
   for (const ComputeTarget& target : targets) {
-    if (target.name == wanted) return std::vector{target};
+    if (target.name == wanted) return {target};
     names.push_back(target.name);
   }
-  return Error{"there is no compute target " + quoted_text(wanted) + "; " +
-               or_else(did_you_mean(wanted, names), "there are " + joined(names))};
+  throw VerbEnd(usage_error, "there is no compute target " + quoted_text(wanted) + "; " +
+                                 did_you_mean(wanted, names, "there are " + joined(names)));
 }
 
 }  // namespace
 
 int run_health_nodes(const HealthRunOptions& options, const CommonOptions& common) {
-  const std::string misfit = reason_invalid(options);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
+  check_options(options);
   std::optional<HealthProfile> profile;
   if (!options.profile.empty()) {
-    auto named = named_profile(options.profile, common);
-    if (!named) return print_error(named.error().message, invalid_file, common);
-    profile = std::move(*named);
+    profile = or_end(named_profile(options.profile, common), invalid_file);
   }
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  print_findings(known->findings, common);
-  const auto targets = chosen_nodes(known->targets, options.target, options.nodes);
-  if (!targets) return print_error(targets.error().message, usage_error, common);
-  const Question question = options.measured
-                                ? measuring_question(*targets, profile, options, common)
-                                : question_of(*targets, profile, options);
-  auto client = ensure_controller(Home::from_environment(), common);
-  if (!client) return print_error(client.error().message, internal_error, common);
-  auto asked = ask_all(std::move(*client), question);
-  if (const auto* no = std::get_if<Refused>(&asked)) {
-    return print_error(no->message, no->exit_code, common);
-  }
+  const auto known = or_end(find_targets(common));
+  print_findings(known.findings, common);
+  const auto targets = chosen_nodes(known.targets, options.target, options.nodes);
+  const Question question = options.measured ? measuring_question(targets, profile, options, common)
+                                             : question_of(targets, profile, options);
   HealthResult result;
+  result.hosts = ask_all(or_end(ensure_controller(Home::from_environment(), common)), question);
   result.at = wall_clock_now();
-  result.hosts = std::move(std::get<std::vector<HostHealth>>(asked));
   const auto kind = [&](const HostHealth& answer) { return profile_of(question, answer); };
   compare_nodes(result.hosts, options.checks, kind, result.at);
   compare_figures(result.hosts, kind, result.at);
@@ -407,26 +383,25 @@ std::vector<NodeOutput> DeskNodes::ask(const std::vector<NodeCommand>& commands)
   return outputs;
 }
 
-Result<std::vector<ComputeTarget>> chosen_nodes(const std::vector<ComputeTarget>& targets,
-                                                const std::string& target,
-                                                const std::vector<std::string>& words) {
-  auto from = candidates(targets, target);
-  if (!from) return from.error();
-  const std::vector<std::string> names = names_in(*from);
+std::vector<ComputeTarget> chosen_nodes(const std::vector<ComputeTarget>& targets,
+                                        const std::string& target,
+                                        const std::vector<std::string>& words) {
+  std::vector<ComputeTarget> from = candidates(targets, target);
+  const std::vector<std::string> names = all_node_names(from);
   std::set<std::string> meant;
   for (const std::string& word : words) {
-    if (auto added = add_meant(word, names, meant); !added) return added.error();
+    for (std::string& node : nodes_of(word, names)) meant.insert(std::move(node));
   }
   std::set<std::string> taken;
-  for (ComputeTarget& each : *from) {
+  for (ComputeTarget& each : from) {
     std::erase_if(each.nodes, [&](const NodeAddress& node) {
       const bool is_meant = words.empty() || meant.contains(node.id.value);
       return !is_meant || !taken.insert(node.id.value).second;
     });
   }
-  std::erase_if(*from, [](const ComputeTarget& each) { return each.nodes.empty(); });
-  if (from->empty()) return Error{"compute target " + quoted_text(target) + " has no nodes"};
-  return from;
+  std::erase_if(from, [](const ComputeTarget& each) { return each.nodes.empty(); });
+  if (!from.empty()) return from;
+  throw VerbEnd(usage_error, "compute target " + quoted_text(target) + " has no nodes");
 }
 
 }  // namespace muster

@@ -49,10 +49,10 @@ MeasureNodes probes_of(const ComputeTarget& target, const std::vector<NodeComman
 // and patterns (h0*). Pure.
 
 // The targets with those of their nodes that are meant, each node once, of the first target that
-// has it. Without words all nodes of `target`; without `target` those of any. The Error names a
-// word that stands for no node, and what was meant.
-Result<std::vector<ComputeTarget>> chosen_nodes(const std::vector<ComputeTarget>& targets,
-                                                const std::string& target,
-                                                const std::vector<std::string>& words);
+// has it. Without words all nodes of `target`; without `target` those of any. A word that stands
+// for no node ends the verb, which says what was meant.
+std::vector<ComputeTarget> chosen_nodes(const std::vector<ComputeTarget>& targets,
+                                        const std::string& target,
+                                        const std::vector<std::string>& words);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstring>
+#include <random>
 
 #include <nlohmann/json.hpp>
 
@@ -41,7 +41,7 @@ constexpr std::int64_t port_most = 50'000;
 constexpr std::size_t leaves_bytes_most = 4u << 20;
 constexpr std::chrono::seconds readiness_limit{30};  // drivers are asked for their processes
 
-std::string reason_invalid(const HealthPairsOptions& options) {
+std::string misuse_of(const HealthPairsOptions& options) {
   const Milliseconds time = options.time.value_or(usual_time);
   if (time < Seconds{1} || time > longest_time || time % Seconds{1} != Milliseconds{0}) {
     return "--time: expected whole seconds, 1s to " + elapsed_text(longest_time);
@@ -63,56 +63,39 @@ std::string reason_invalid(const HealthPairsOptions& options) {
   return {};
 }
 
-Result<ComputeTarget> chosen_target(const std::vector<ComputeTarget>& known,
-                                    const HealthPairsOptions& options) {
+ComputeTarget chosen_target(const std::vector<ComputeTarget>& known,
+                            const HealthPairsOptions& options) {
   auto targets = chosen_nodes(known, options.target, options.nodes);
-  if (!targets) return targets.error();
-  if (targets->size() > 1) {
-    return Error{"the nodes are of several compute targets: --target names one"};
+  if (targets.size() > 1) {
+    throw VerbEnd(usage_error, "the nodes are of several compute targets: --target names one");
   }
-  const std::string lonely = unreachable_by_others(targets->front());
-  if (!lonely.empty()) {
-    return Error{"node " + lonely + " has no address that other nodes could connect to"};
-  }
-  return std::move(targets->front());
-}
-
-template <class Bytes>
-Bytes random_bytes() {
-  Bytes bytes{};
-  check(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-        "no random bytes");
-  return bytes;
+  const std::string lonely = unreachable_by_others(targets.front());
+  if (lonely.empty()) return std::move(targets.front());
+  throw VerbEnd(usage_error,
+                "node " + lonely + " has no address that other nodes could connect to");
 }
 
 std::string new_token() {
+  std::array<unsigned char, 16> random{};
+  check(::getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size()),
+        "no random bytes");
   constexpr std::string_view digits = "0123456789abcdef";
   std::string token;
-  for (const unsigned char byte : random_bytes<std::array<unsigned char, 16>>()) {
+  for (const unsigned char byte : random) {
     token += digits[byte / 16];
     token += digits[byte % 16];
   }
   return token;
 }
 
-// Small enough to be a number of JSON everywhere.
-std::uint64_t new_seed() {
-  const auto bytes = random_bytes<std::array<unsigned char, 4>>();
-  std::uint32_t seed = 0;
-  std::memcpy(&seed, bytes.data(), sizeof seed);
-  return seed;
-}
-
-Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
-                                                 const std::string& token,
-                                                 const CommonOptions& common) {
-  const auto jobs = jobs_on_nodes(common);
-  if (!jobs) return jobs.error();
+std::vector<PairCandidate> candidates_of(const ComputeTarget& target, DeskNodes& nodes,
+                                         const std::string& token, const CommonOptions& common) {
+  const auto jobs = or_end(jobs_on_nodes(common));
   std::vector<PairCandidate> candidates;
   std::vector<NodeCommand> commands;
   for (const NodeAddress& node : target.nodes) {
-    const auto job = jobs->find(node.id.value);
-    if (job != jobs->end()) {
+    const auto job = jobs.find(node.id.value);
+    if (job != jobs.end()) {
       candidates.push_back(held_candidate(node.id.value, job->second));
     } else {
       commands.push_back({node.id.value, {ready_probe}, token, readiness_limit});
@@ -127,12 +110,10 @@ Result<std::vector<PairCandidate>> candidates_of(const ComputeTarget& target, De
   return candidates;
 }
 
-Result<std::vector<HcaPort>> ports_for(const HealthPairsOptions& options) {
+std::vector<HcaPort> ports_for(const HealthPairsOptions& options) {
   std::vector<HcaPort> ports;
   for (const std::string& hca : options.hcas) {
-    const auto port = read_hca_port(hca);
-    if (!port) return Error{"--hca: " + port.error().message};
-    ports.push_back(*port);
+    ports.push_back(or_end(read_hca_port(hca), usage_error, "--hca: "));
   }
   return ports;
 }
@@ -150,31 +131,29 @@ Result<LeafOfNode> ask_leaves(const std::vector<HcaPort>& ports, const PairTeam&
   return leaves ? leaves : leaves_by_names(fabrics);
 }
 
-Result<LeafOfNode> leaves_for(const HealthPairsOptions& options, const std::vector<HcaPort>& ports,
-                              const PairTeam& team, const std::vector<std::string>& rails,
-                              const CommonOptions& common) {
+LeafOfNode leaves_for(const HealthPairsOptions& options, const std::vector<HcaPort>& ports,
+                      const PairTeam& team, const std::vector<std::string>& rails,
+                      const CommonOptions& common) {
   if (!options.leaves.empty()) {
-    const auto text = read_input(options.leaves, leaves_bytes_most);
-    if (!text) return text.error();
-    auto leaves = read_leaves(*text);
-    if (!leaves) return Error{options.leaves + ": " + leaves.error().message};
-    return leaves;
+    const auto text = or_end(read_input(options.leaves, leaves_bytes_most), invalid_file);
+    return or_end(read_leaves(text), invalid_file, options.leaves + ": ");
   }
-  if (rails.empty()) return LeafOfNode{};
+  if (rails.empty()) return {};
   auto leaves = ask_leaves(ports, team, rails);
-  if (leaves) return leaves;
+  if (leaves) return std::move(*leaves);
   notice("leaf switches are not known (" + leaves.error().message +
              "): all nodes count as below one; --topology names them",
          common);
-  return LeafOfNode{};
+  return {};
 }
 
-Result<CommonRails> rails_for(const HealthPairsOptions& options, const PairTeam& team,
-                              const HealthProfile& profile) {
-  if (options.tcp) return CommonRails{};
+CommonRails rails_for(const HealthPairsOptions& options, const PairTeam& team,
+                      const HealthProfile& profile) {
+  if (options.tcp) return {};
   CommonRails rails = common_rails(team.members, profile);
   if (!rails.rails.empty() || rails.not_of_all.empty()) return rails;
-  return Error{"the nodes have no InfiniBand device in common; --tcp measures over TCP"};
+  throw VerbEnd(unclear_health,
+                "the nodes have no InfiniBand device in common; --tcp measures over TCP");
 }
 
 void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& options,
@@ -188,11 +167,6 @@ void announce(const std::vector<PairNode>& nodes, const PairMeasureOptions& opti
              " a round; " + std::to_string(usual_rounds) + " rounds (" +
              elapsed_text(round * usual_rounds) + ") find one fault, " +
              std::to_string(limits.max_rounds) + " at most",
-         common);
-}
-
-void report_round(const PairRound& round, const CommonOptions& common) {
-  notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
          common);
 }
 
@@ -276,60 +250,57 @@ void add_usable_hcas(HealthSources& sources, NodeReadiness& readiness) {
 }  // namespace
 
 int run_health_pairs(const HealthPairsOptions& options, const CommonOptions& common) {
-  std::string misfit = misused_query(common);
-  if (misfit.empty()) misfit = reason_invalid(options);
-  if (!misfit.empty()) return print_error(misfit, usage_error, common);
+  if (const std::string misuse = misuse_of(options); !misuse.empty()) {
+    throw VerbEnd(usage_error, misuse);
+  }
   const auto ports = ports_for(options);
-  if (!ports) return print_error(ports.error().message, usage_error, common);
-  const auto known = find_targets(common);
-  if (!known) return print_error(known.error().message, internal_error, common);
-  print_findings(known->findings, common);
-  const auto target = chosen_target(known->targets, options);
-  if (!target) return print_error(target.error().message, usage_error, common);
+  const auto known = or_end(find_targets(common));
+  print_findings(known.findings, common);
+  const auto target = chosen_target(known.targets, options);
   const auto profile = options.profile.empty()
-                           ? Result<HealthProfile>(target->health.value_or(HealthProfile{}))
-                           : named_profile(options.profile, common);
-  if (!profile) return print_error(profile.error().message, invalid_file, common);
+                           ? target.health.value_or(HealthProfile{})
+                           : or_end(named_profile(options.profile, common), invalid_file);
 
   const auto began = std::chrono::steady_clock::now();
   PairMeasureOptions measure;
   measure.token = new_token();
-  DeskNodes desk(*target, options.timeout.value_or(usual_pairs_timeout), common);
-  auto candidates = candidates_of(*target, desk, measure.token, common);
-  if (!candidates) return print_error(candidates.error().message, internal_error, common);
-  auto team = team_of(std::move(*candidates), {options.idle_only, options.force});
-  if (!team) return print_error(team.error().message, unclear_health, common);
-  for (const LeftOut& one : team->left_out) notice("skipped: " + one.node + ": " + one.why, common);
-  if (team->members.size() < nodes_least) {
-    return print_error(std::to_string(team->members.size()) + " of " +
-                           std::to_string(target->nodes.size()) +
-                           " nodes can be measured: it takes 3 to find which of a pair is slow",
-                       unclear_health, common);
+  DeskNodes desk(target, options.timeout.value_or(usual_pairs_timeout), common);
+  auto team = or_end(team_of(candidates_of(target, desk, measure.token, common),
+                             {options.idle_only, options.force}),
+                     unclear_health);
+  for (const LeftOut& one : team.left_out) notice("skipped: " + one.node + ": " + one.why, common);
+  if (team.members.size() < nodes_least) {
+    throw VerbEnd(unclear_health,
+                  std::to_string(team.members.size()) + " of " +
+                      std::to_string(target.nodes.size()) +
+                      " nodes can be measured: it takes 3 to find which of a pair is slow");
   }
-  const auto rails = rails_for(options, *team, *profile);
-  if (!rails) return print_error(rails.error().message, unclear_health, common);
-  for (const std::string& hca : rails->not_of_all) {
+  const auto rails = rails_for(options, team, profile);
+  for (const std::string& hca : rails.not_of_all) {
     notice("skipped: " + hca + ", which not all nodes have with an active port", common);
   }
-  measure.has_verbs = !rails->rails.empty();
-  const auto leaves = leaves_for(options, *ports, *team, rails->rails, common);
-  if (!leaves) return print_error(leaves.error().message, invalid_file, common);
-  const auto nodes = pair_nodes(team->members, rails->rails, *leaves);
+  measure.has_verbs = !rails.rails.empty();
+  const auto leaves = leaves_for(options, ports, team, rails.rails, common);
+  const auto nodes = pair_nodes(team.members, rails.rails, leaves);
 
-  measure.hosts = pair_hosts(*target);
-  measure.machines = pair_machines(team->members);
+  measure.hosts = pair_hosts(target);
+  measure.machines = pair_machines(team.members);
   measure.first_port = static_cast<int>(options.port.value_or(usual_port));
   measure.time = std::chrono::duration_cast<Seconds>(options.time.value_or(usual_time));
-  measure.on_round = [&](const PairRound& round) { report_round(round, common); };
+  measure.on_round = [&](const PairRound& round) {
+    notice("round " + std::to_string(round.number) + ": " + plural(round.tests.size(), "pair"),
+           common);
+  };
   announce(nodes, measure, common);
-  const auto settings = pair_settings(*profile, measure, new_seed());
+  // 32 bits: a number of JSON everywhere.
+  const auto settings = pair_settings(profile, measure, std::random_device{}());
   PairsResult result = measured(nodes, settings, desk, measure);
   result.at = wall_clock_now();
   result.took = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - began);
-  result.target = target->name;
-  result.profile = profile->name;
-  result.left_out.insert(result.left_out.begin(), team->left_out.begin(), team->left_out.end());
-  result.busy = std::move(team->busy);
+  result.target = target.name;
+  result.profile = profile.name;
+  result.left_out.insert(result.left_out.begin(), team.left_out.begin(), team.left_out.end());
+  result.busy = std::move(team.busy);
   return tell(result, options, common);
 }
 

@@ -1,7 +1,6 @@
 #include "cli/health/cluster/pairs_plan.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
@@ -37,12 +37,6 @@ bool is_named(const HealthProfile& profile, const std::string& hca) {
 // Twice what rails and networks at rest show: a slow one of 5 % is not seen behind more.
 constexpr double noise_most = 0.04;
 constexpr std::size_t complaints_shown = 3;
-
-std::string number_text(const char* format, double number) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, number);
-  return text;
-}
 
 bool is_doubtful(const FaultVerdict& verdict) {
   return verdict.kind == FaultKind::doubtful;
@@ -258,7 +252,7 @@ std::vector<std::string> why_unclear(const PairsResult& result) {
   }
   if (!silent.empty()) reasons.push_back(joined(silent) + " did not take part");
   if (result.noise > noise_most) {
-    reasons.push_back("pairs differ by " + number_text("%.1f %%", 100 * result.noise) +
+    reasons.push_back("pairs differ by " + printed("%.1f %%", 100 * result.noise) +
                       " of the median without a cause: the network is in use, or --time is short");
   }
   return reasons;
@@ -327,8 +321,8 @@ std::string pairs_text(const PairsResult& result, const HealthTextForm& form) {
           plural(static_cast<std::size_t>(result.rounds), "round") + " in " +
           elapsed_text(result.took);
   if (result.median_gb_per_s > 0) {
-    text += ": median " + number_text("%.3g", result.median_gb_per_s) + " GB/s, noise " +
-            number_text("%.1f %%", 100 * result.noise);
+    text += ": median " + printed("%.3g", result.median_gb_per_s) + " GB/s, noise " +
+            printed("%.1f %%", 100 * result.noise);
   }
   return text + "\n" + last_line(result, form.color);
 }
@@ -343,10 +337,9 @@ Document pairs_document(const PairsResult& result) {
   out["over"] = result.has_verbs ? "infiniband" : "tcp";
   out["rails"] = result.rails;
   out["nodes"] = result.nodes;
-  out["left_out"] = Document::array();
-  for (const LeftOut& one : result.left_out) {
-    out["left_out"].push_back(Document{{"node", one.node}, {"why", one.why}});
-  }
+  out["left_out"] = list_of(result.left_out, [](const LeftOut& one) {
+    return Document{{"node", one.node}, {"why", one.why}};
+  });
   out["busy"] = result.busy;
   out["rounds"] = result.rounds;
   out["median_gb_per_s"] =
@@ -354,15 +347,10 @@ Document pairs_document(const PairsResult& result) {
   out["noise"] = result.noise;
   out["state"] = state_of(result);
   out["why"] = why_unclear(result);
-  out["verdicts"] = Document::array();
-  for (const FaultVerdict& verdict : result.verdicts) {
-    out["verdicts"].push_back(document_of(verdict));
-  }
+  out["verdicts"] = list_of(result.verdicts, document_of);
   out["no_result"] = result.complaints;
-  out["findings"] = Document::array();
-  for (const FindingReport& report : pairs_reports(result)) {
-    out["findings"].push_back(report_document(report));
-  }
+  out["findings"] =
+      list_of(pairs_reports(result), [](const auto& one) { return report_document(one); });
   return out;
 }
 
@@ -370,9 +358,7 @@ Result<LeafOfNode> read_leaves(std::string_view text) {
   LeafOfNode leaves;
   std::size_t number = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_until(text, '\n');
     if (++number > leaf_lines_most) return Error{"it has too many lines"};
     const auto words = words_of(std::string(line.substr(0, line.find('#'))));
     if (words.empty()) continue;

@@ -133,7 +133,7 @@ TEST_CASE("the last lines of a file are found from its end") {
   CHECK(last_lines_of_file(file, 9) == "a\nb\nc");
   folder.append("log", "\n");
   CHECK(last_lines_of_file(file, 1) == "c\n");
-  CHECK(offset_of_last_lines(file, 0) == 6);
+  CHECK(last_lines_of_file(file, 0) == "");
   folder.append("log", std::string(300000, 'x') + "\nend\n");
   CHECK(last_lines_of_file(file, 1) == "end\n");
   CHECK(last_lines_of_file(file, 2).size() == 64 * 1024);

@@ -7,6 +7,7 @@
 #include "cli/health/benchmark.h"
 #include "cli/health/idle.h"
 #include "launcher/agent/node/process_scan.h"
+#include "launcher/wire/json_fields.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/recorded_node.h"
@@ -123,7 +124,7 @@ TEST_CASE("what was measured stands until it passed three times in ten minutes")
   judged(measured({number("stream_mb_per_s", 10)}), profile, state, 0);
   const auto good = measured({number("stream_mb_per_s", 9900)});
   for (const int minute : {1, 2, 3}) {
-    state = *decode_health_state(encode_health_state(state));
+    state = *read_versioned_json<HealthState>(versioned_json(state, state_version), state_version);
     const auto look = judged(good, profile, state, minute);
     CHECK(look.verdict.state == HealthExit::drained);
   }
@@ -204,20 +205,18 @@ TEST_CASE("the benchmarks that a profile has a floor for are run, and those that
   wanted.force = true;
   wanted.program = {"/bin/sh", "-c", "echo cpu_gemm_gflops - 7; echo stream_mb_per_s - 8", "x"};
   const auto floors = measure_node(sources, with_floors({{"stream_mb_per_s", 1}}), wanted, quiet());
-  const auto& of_floors = std::get<ProbeFigures>(floors).samples;
-  REQUIRE(of_floors.size() == 1);
-  CHECK(of_floors.front().metric == "stream_mb_per_s");
+  REQUIRE(floors.samples.size() == 1);
+  CHECK(floors.samples.front().metric == "stream_mb_per_s");
   wanted.only = {"cpu"};
   const auto named = measure_node(sources, with_floors({{"stream_mb_per_s", 1}}), wanted, quiet());
-  const auto& of_named = std::get<ProbeFigures>(named).samples;
-  REQUIRE(of_named.size() == 1);
-  CHECK(of_named.front().value == 7);
+  REQUIRE(named.samples.size() == 1);
+  CHECK(named.samples.front().value == 7);
   wanted.only = {"disk"};
-  CHECK(std::get<MeasureRefused>(measure_node(sources, {}, wanted, quiet())).exit_code == 2);
+  CHECK_THROWS_WITH(measure_node(sources, {}, wanted, quiet()), ContainsSubstring("names where"));
   wanted.only = {"gpu-none"};
-  CHECK(std::get<MeasureRefused>(measure_node(sources, {}, wanted, quiet())).exit_code == 2);
+  CHECK_THROWS_WITH(measure_node(sources, {}, wanted, quiet()), ContainsSubstring("gpu-none"));
   wanted.only = {};
-  CHECK(std::get<ProbeFigures>(measure_node(sources, {}, wanted, quiet())).samples.empty());
+  CHECK(measure_node(sources, {}, wanted, quiet()).samples.empty());
 }
 
 namespace {
@@ -240,7 +239,7 @@ std::vector<std::string> devices_measured(HealthProfile profile) {
       "for word; do case $word in mlx5*) echo ib_write_bw_gbps $word 390;; esac; done", "x"};
   const auto measured = measure_node(sources, profile, wanted, quiet());
   std::vector<std::string> devices;
-  for (const PerformanceSample& one : std::get<ProbeFigures>(measured).samples) {
+  for (const PerformanceSample& one : measured.samples) {
     devices.push_back(one.device.substr(one.device.find("ib") + 2));
   }
   return devices;
@@ -269,20 +268,20 @@ TEST_CASE("a host with a rank of a job is refused, unless it is forced") {
   wanted.only = {"cpu"};
   const SleepingRank rank;
   rank.await();
-  const auto refused = measure_node(sources, {}, wanted, quiet());
-  CHECK(std::holds_alternative<MeasureRefused>(refused));
+  CHECK_THROWS_AS(measure_node(sources, {}, wanted, quiet()), VerbEnd);
   CHECK_THAT(why_not_idle(sources), ContainsSubstring("of muster runs here"));
   wanted.force = true;
-  CHECK(std::holds_alternative<ProbeFigures>(measure_node(sources, {}, wanted, quiet())));
+  CHECK_NOTHROW(measure_node(sources, {}, wanted, quiet()));
 }
 
 TEST_CASE("what is measured before a job is remembered nowhere: processors may be busy then") {
-  HealthActiveOptions options;
+  HealthRunOptions options;
+  BenchmarksAsked& asked = options.measured.emplace();
   options.state = "/state";
   CHECK(active_state_file(options, "n17") == "/state");
-  options.gate = true;
+  asked.gate = true;
   CHECK_FALSE(active_state_file(options, "n17"));
-  options.gate = false;
+  asked.gate = false;
   options.forget = true;
   CHECK_FALSE(active_state_file(options, "n17"));
 }

@@ -9,6 +9,7 @@
 #include "cli/health/profile.h"
 #include "cli/health/run.h"
 #include "health/learn/profile.h"
+#include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 #include "tests/cli/recorded_node.h"
@@ -104,7 +105,8 @@ TEST_CASE("what one run saw counts in the next") {
     look.look();
     CAPTURE(run);
     CHECK(look.verdict().is_drained() == (run == 3));
-    const auto saved = decode_health_state(encode_health_state(look.state()));
+    const auto saved = read_versioned_json<HealthState>(versioned_json(look.state(), state_version),
+                                                        state_version);
     REQUIRE(saved);
     state = *saved;
     std::this_thread::sleep_for(fast_sampling);

@@ -63,14 +63,16 @@ std::vector<ComputeTarget> two_targets() {
 
 // "east: h01 h02; west: w1"
 std::string chosen(const std::string& target, const std::vector<std::string>& words) {
-  const auto targets = chosen_nodes(two_targets(), target, words);
-  if (!targets) return targets.error().message;
-  std::string text;
-  for (const ComputeTarget& one : *targets) {
-    text += (text.empty() ? "" : "; ") + one.name + ":";
-    for (const NodeAddress& node : one.nodes) text += " " + node.id.value;
+  try {
+    std::string text;
+    for (const ComputeTarget& one : chosen_nodes(two_targets(), target, words)) {
+      text += (text.empty() ? "" : "; ") + one.name + ":";
+      for (const NodeAddress& node : one.nodes) text += " " + node.id.value;
+    }
+    return text;
+  } catch (const VerbEnd& end) {
+    return end.what();
   }
-  return text;
 }
 
 void compare(std::vector<HostHealth>& answers, const HealthProfile& profile,

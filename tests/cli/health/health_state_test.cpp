@@ -5,7 +5,9 @@
 
 #include <cstdlib>
 
+#include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
+#include "tests/cli/command_site.h"
 #include "tests/cli/folder.h"
 
 using namespace muster;
@@ -42,7 +44,8 @@ HealthState full_state() {
 
 TEST_CASE("what is remembered reads back as it was written") {
   const HealthState state = full_state();
-  const auto read = decode_health_state(encode_health_state(state));
+  const auto read =
+      read_versioned_json<HealthState>(versioned_json(state, state_version), state_version);
   REQUIRE(read);
   CHECK(read->host == "n17");
   CHECK(read->judged_at == SinceBoot(12'345'678));
@@ -65,42 +68,40 @@ TEST_CASE("a state that is broken, foreign or of another version is an error, ne
                                {"last": "maybe"}}}}})",
                            "\xff\xfe\x01"}) {
     CAPTURE(text);
-    CHECK_FALSE(decode_health_state(text));
+    CHECK_FALSE(read_versioned_json<HealthState>(text, state_version));
   }
-  std::string text = encode_health_state(full_state());
+  std::string text = versioned_json(full_state(), state_version);
   for (std::size_t size = 0; size + 1 < text.size(); size += 7) {
-    CHECK_FALSE(decode_health_state(text.substr(0, size)));
+    CHECK_FALSE(read_versioned_json<HealthState>(text.substr(0, size), state_version));
   }
 }
 
 TEST_CASE("the file is its owner's alone, and so is the directory that is made for it") {
   const Folder folder;
   const auto path = folder.path() / "new" / "health.state";
-  CHECK(load_health_state(path));
-  CHECK_FALSE(*load_health_state(path));
-  REQUIRE(save_health_state(path, full_state()));
+  CHECK(remembered_health(path, "n17", {}).profile.empty());
+  remember(path, full_state(), {});
   struct stat facts {};
   REQUIRE(::stat(path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
   REQUIRE(::stat(path.parent_path().c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0700);
-  const auto read = load_health_state(path);
-  REQUIRE(read);
-  REQUIRE(*read);
-  CHECK((*read)->profile == "ND96isr_H100_v5");
+  CHECK(remembered_health(path, "n17", {}).profile == "ND96isr_H100_v5");
 }
 
 TEST_CASE("what stands in the place of a state and is none is said by name") {
   const Folder folder;
   folder.append("broken", "{\"version\": 1,");
-  CHECK_THAT(load_health_state(folder.path() / "broken").error().message,
-             ContainsSubstring("broken: it is broken"));
-  CHECK_THAT(load_health_state(folder.path()).error().message, ContainsSubstring("is no file"));
+  const CommandSite site;
+  const auto said_of = [&](const std::filesystem::path& path) {
+    return site.caught([&] { return remembered_health(path, "n17", {}), 0; }).err;
+  };
+  CHECK_THAT(said_of(folder.path() / "broken"), ContainsSubstring("broken: it is broken"));
+  CHECK_THAT(said_of(folder.path()), ContainsSubstring("is no file"));
   REQUIRE(::mkfifo((folder.path() / "fifo").c_str(), 0600) == 0);
-  CHECK_THAT(load_health_state(folder.path() / "fifo").error().message,
-             ContainsSubstring("is no file"));
-  CHECK_THAT(save_health_state(folder.path() / "broken" / "x", {}).error().message,
-             ContainsSubstring("broken/x: Not a directory"));
+  CHECK_THAT(said_of(folder.path() / "fifo"), ContainsSubstring("is no file"));
+  const auto save = [&] { return remember(folder.path() / "broken" / "x", HealthState{}, {}), 0; };
+  CHECK_THAT(site.caught(save).err, ContainsSubstring("broken/x: Not a directory"));
 }
 
 TEST_CASE("each host has its own state in the state directory; a name cannot leave it") {

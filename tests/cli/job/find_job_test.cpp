@@ -1,6 +1,7 @@
 #include "cli/client/find.h"
 
 #include "tests/catch.h"
+#include "tests/cli/command_site.h"
 #include "tests/cli/folder.h"
 
 using namespace muster;
@@ -38,12 +39,16 @@ TEST_CASE("a job is found by its name or by a beginning that fits no other") {
 
 TEST_CASE("a job that is not there ends with 1, a store that cannot be read with 99") {
   Folder home;
-  CHECK(without_job({home.path() / "none"}, Error{"x"}, {}) == 1);
+  const CommandSite site;
+  const auto exit_code = [&](const Home& place) {
+    return site.caught([&] { return job_or_end(place, "x"), 0; }).code;
+  };
+  CHECK(exit_code({home.path() / "none"}) == 1);
   REQUIRE(Store::open(home.path(), Store::Mode::read_write));
-  CHECK(without_job({home.path()}, Error{"x"}, {}) == 1);
+  CHECK(exit_code({home.path()}) == 1);
   Folder broken;
   broken.append("muster.db", "this is no database at all, and long enough to be looked at\n");
-  CHECK(without_job({broken.path()}, Error{"x"}, {}) == 99);
+  CHECK(exit_code({broken.path()}) == 99);
 }
 
 TEST_CASE("of more jobs than fit a line five are named, and that there are more") {

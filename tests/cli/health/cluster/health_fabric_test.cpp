@@ -3,6 +3,7 @@
 
 #include "cli/health/cluster/fabric.h"
 #include "health/output/monitors.h"
+#include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
 #include "tests/health/fabric/fabric_samples.h"
 
@@ -44,7 +45,8 @@ struct FakeFabric {
     FabricLook look(options(), state);
     look.look();
     while (look.looks() < looks_most && look.is_open()) look.look();
-    state = *decode_fabric_state(encode_fabric_state(look.state()));
+    state = *read_versioned_json<FabricState>(versioned_json(look.state(), state_version),
+                                              state_version);
     return look.result();
   }
   void enforce(const std::string& check) { profile.checks[check].mode = CheckMode::enforce; }
@@ -281,7 +283,7 @@ TEST_CASE("a fabric's state that is broken is refused") {
        {"", "{", "[]", "{\"version\": 2}", "{\"version\": \"1\"}",
         "{\"version\": 1, \"counts\": 3}", "{\"version\": 1, \"hosts\": {\"n1\": []}}"}) {
     CAPTURE(text);
-    CHECK_FALSE(decode_fabric_state(text));
+    CHECK_FALSE(read_versioned_json<FabricState>(text, state_version));
   }
-  CHECK(decode_fabric_state("{\"version\": 1}"));
+  CHECK(read_versioned_json<FabricState>("{\"version\": 1}", state_version));
 }
