@@ -21,11 +21,7 @@ constexpr std::size_t line_max = 1024;
 constexpr std::size_t device_max = 64;
 
 bool is_device_name(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == ':';
-  };
-  return !name.empty() && name.size() <= device_max && std::ranges::all_of(name, fits);
+  return name.size() <= device_max && is_word_of(name, "_-.:");
 }
 
 std::string_view take_word(std::string_view& line) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "health/model/source_files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -14,13 +15,8 @@ constexpr std::size_t value_max_bytes = 4096;  // a list of processes is the lon
 constexpr std::int64_t gpus_max = 64;
 constexpr std::string_view rc_suffix = ".rc";
 
-bool is_key_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.';
-}
-
 bool is_key(std::string_view key) {
-  return !key.empty() && key.size() <= key_max_bytes && std::ranges::all_of(key, is_key_byte);
+  return key.size() <= key_max_bytes && is_word_of(key, "_.");
 }
 
 // One line, whatever a board has burnt into its name.

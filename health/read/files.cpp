@@ -345,17 +345,8 @@ bool did_not_answer(const FileReading& reading) {
   return reading.error.starts_with(unanswered);
 }
 
-std::optional<std::string_view> probe_value(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const std::string_view line = take_until(text, '\n');
-    if (line.starts_with(key) && line.substr(key.size()).starts_with(' '))
-      return line.substr(key.size() + 1);
-  }
-  return std::nullopt;
-}
-
 std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key) {
-  const auto said = probe_value(text, key);
+  const auto said = value_in_lines(text, key, ' ');
   return said ? read_integer(*said) : std::nullopt;
 }
 

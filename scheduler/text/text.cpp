@@ -69,6 +69,35 @@ std::string without_controls(std::string_view text) {
   return shown;
 }
 
+std::vector<std::string_view> words_in(std::string_view text, std::string_view between,
+                                       std::size_t most) {
+  std::vector<std::string_view> words;
+  std::size_t begin = text.find_first_not_of(between);
+  while (begin != text.npos && words.size() < most) {
+    const std::size_t end = std::min(text.size(), text.find_first_of(between, begin));
+    words.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(between, end);
+  }
+  return words;
+}
+
+std::optional<std::string_view> value_in_lines(std::string_view text, std::string_view key,
+                                               char mark) {
+  while (!text.empty()) {
+    const std::string_view line = take_until(text, '\n');
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(mark))
+      return line.substr(key.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool is_word_of(std::string_view text, std::string_view also) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           also.find(c) != also.npos;
+  });
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   for (char& c : result) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,18 @@ inline std::string_view take_until(std::string_view& text, char end) {
   text.remove_prefix(part.size() < text.size() ? part.size() + 1 : part.size());
   return part;
 }
+
+// The words between the white space, or between other characters; the first `most` of them.
+std::vector<std::string_view> words_in(std::string_view text,
+                                       std::string_view between = white_space,
+                                       std::size_t most = std::string_view::npos);
+
+// What stands behind the key and the mark in the first line that begins with them: "KEY=text".
+std::optional<std::string_view> value_in_lines(std::string_view text, std::string_view key,
+                                               char mark);
+
+// Whether a text is letters, digits and characters of `also`, and not empty.
+bool is_word_of(std::string_view text, std::string_view also);
 
 // Whether a text holds another, anywhere in it.
 inline bool mentions(std::string_view text, std::string_view part) {

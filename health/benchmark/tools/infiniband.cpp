@@ -27,7 +27,7 @@ constexpr std::size_t columns_max = 32;
 // Of a line of numbers; other lines may stand between title and numbers ("Conflicting CPU
 // frequency values detected").
 std::optional<double> column_of(std::string_view line, std::size_t column) {
-  const auto words = words_in_line(line, columns_max);
+  const auto words = words_in(line, white_space, columns_max);
   if (words.size() <= column + 1) return std::nullopt;
   for (const std::string_view word : words) {
     if (!read_number(word)) return std::nullopt;
@@ -166,12 +166,7 @@ Result<HcaPort> read_hca_port(const std::string& text) {
       device.size() == text.size() ? "1" : std::string_view(text).substr(device.size() + 1);
   const auto port = read_integer(number);
   const bool is_port = port && *port >= 1 && *port <= 255;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  const bool is_name = !device.empty() && device.size() <= 60 && device.front() != '-' &&
-                       std::ranges::all_of(device, fits);
+  const bool is_name = is_word_of(device, "_-.") && device.size() <= 60 && device.front() != '-';
   if (!is_port || !is_name) return Error{"'" + text + "' is no port of an HCA, as mlx5_0:1 is"};
   return HcaPort{std::string(device), static_cast<int>(*port)};
 }

@@ -26,7 +26,7 @@ struct TableRow {
 };
 
 std::optional<TableRow> read_row(std::string_view line) {
-  const auto words = words_in_line(line, row_columns + 1);
+  const auto words = words_in(line, white_space, row_columns + 1);
   if (words.size() != row_columns) return std::nullopt;
   const auto bytes = read_number(words[0]);
   const auto out = read_number(words[out_of_place]);

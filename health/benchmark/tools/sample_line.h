@@ -30,9 +30,6 @@ inline constexpr std::size_t probe_text_max = 300;
 std::string probe_text(std::string_view text);
 std::string last_tool_line(std::string_view text);  // "" where nothing was said
 
-// Those of a tool's line, between white space, `most` at most.
-std::vector<std::string_view> words_in_line(std::string_view line, std::size_t most);
-
 void print_sample(const PerformanceSample& sample);
 void print_samples(std::span<const PerformanceSample> samples);
 void print_waited(double percent);

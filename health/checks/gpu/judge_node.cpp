@@ -160,12 +160,7 @@ void judge_alikeness(const GpuCheck& check, std::vector<HealthFinding>& findings
 }
 
 bool has_module(std::string_view modules, std::string_view name) {
-  while (!modules.empty()) {
-    const std::string_view line = modules.substr(0, modules.find('\n'));
-    modules.remove_prefix(std::min(modules.size(), line.size() + 1));
-    if (line.starts_with(name) && line.substr(name.size(), 1) == " ") return true;
-  }
-  return false;
+  return value_in_lines(modules, name, ' ').has_value();
 }
 
 GpuOutcome judge_modules(GpuCheck& check) {

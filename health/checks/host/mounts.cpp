@@ -7,6 +7,7 @@
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -21,12 +22,6 @@ struct Mount {
   std::string options;         // of the mount: "rw,relatime"
   std::string system_options;  // of the file system: "rw,errors=remount-ro"
 };
-
-std::string_view next_mount_word(std::string_view& line, char separator = ' ') {
-  const std::string_view word = line.substr(0, line.find(separator));
-  line.remove_prefix(std::min(line.size(), word.size() + 1));
-  return word;
-}
 
 bool is_octal(char c) {
   return c >= '0' && c <= '7';
@@ -55,13 +50,13 @@ std::optional<Mount> parse_mount(std::string_view line) {
   if (middle == line.npos) return std::nullopt;
   std::string_view left = line.substr(0, middle);
   std::string_view right = line.substr(middle + 3);
-  for (int skipped = 0; skipped < 4; ++skipped) next_mount_word(left);
+  for (int skipped = 0; skipped < 4; ++skipped) take_until(left, ' ');
   Mount mount;
-  mount.point = unescaped(next_mount_word(left));
-  mount.options = next_mount_word(left);
-  mount.type = next_mount_word(right);
-  mount.source = unescaped(next_mount_word(right));
-  mount.system_options = next_mount_word(right);
+  mount.point = unescaped(take_until(left, ' '));
+  mount.options = take_until(left, ' ');
+  mount.type = take_until(right, ' ');
+  mount.source = unescaped(take_until(right, ' '));
+  mount.system_options = take_until(right, ' ');
   if (!mount.point.starts_with('/') || mount.type.empty()) return std::nullopt;
   return mount;
 }
@@ -70,14 +65,14 @@ std::optional<Mount> parse_mount(std::string_view line) {
 std::vector<Mount> parse_mountinfo(std::string_view text) {
   std::vector<Mount> mounts;
   while (!text.empty()) {
-    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
+    if (auto mount = parse_mount(take_until(text, '\n'))) mounts.push_back(*std::move(mount));
   }
   return mounts;
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
   while (!options.empty()) {
-    if (next_mount_word(options, ',') == wanted) return true;
+    if (take_until(options, ',') == wanted) return true;
   }
   return false;
 }

@@ -54,9 +54,6 @@ std::optional<GlobalId> parse_global_id(std::string_view text);
 // The interfaces that the routes to everywhere leave by, of /proc/net/route.
 std::set<std::string> parse_default_interfaces(std::string_view route);
 
-// The text of `key` in lines KEY=text.
-std::optional<std::string_view> uevent_value(std::string_view uevent, std::string_view key);
-
 // A short printable form for a message: cut after 60 characters.
 std::string shown_text(std::string_view text);
 

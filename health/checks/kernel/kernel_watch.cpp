@@ -7,6 +7,7 @@
 #include "health/checks/kernel/kernel_rules.h"
 #include "health/checks/kernel/kernel_watch_parts.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -190,11 +191,7 @@ KernelEvents KernelWatch::feed(const KernelLine& line) {
   state_.latest = std::max(state_.latest, at);
   if (!state_.held.empty()) out = tick(at);
   std::string_view rest = line.text;
-  while (!rest.empty()) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
-    feed_text(text, line, at, out);
-  }
+  while (!rest.empty()) feed_text(take_until(rest, '\n'), line, at, out);
   return out;
 }
 

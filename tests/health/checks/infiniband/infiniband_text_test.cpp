@@ -1,6 +1,7 @@
 #include <random>
 
 #include "health/checks/infiniband/port_text.h"
+#include "scheduler/text/text.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -81,9 +82,9 @@ TEST_CASE("default routes are those to everywhere that are up") {
 
 TEST_CASE("a value of a uevent") {
   const char* text = "DRIVER=mlx5_core\nPCI_SLOT_NAMES=no\nPCI_SLOT_NAME=0000:1a:00.0\n";
-  CHECK(uevent_value(text, "PCI_SLOT_NAME") == std::string_view("0000:1a:00.0"));
-  CHECK_FALSE(uevent_value(text, "PCI_SLOT"));
-  CHECK_FALSE(uevent_value("", "PCI_SLOT_NAME"));
+  CHECK(value_in_lines(text, "PCI_SLOT_NAME", '=') == std::string_view("0000:1a:00.0"));
+  CHECK_FALSE(value_in_lines(text, "PCI_SLOT", '='));
+  CHECK_FALSE(value_in_lines("", "PCI_SLOT_NAME", '='));
 }
 
 TEST_CASE("a text is shown short and printable") {
@@ -116,7 +117,7 @@ TEST_CASE("no text breaks a parser") {
     parse_partition_key(text);
     parse_global_id(text);
     parse_default_interfaces(text);
-    uevent_value(text, "PCI_SLOT_NAME");
+    value_in_lines(text, "PCI_SLOT_NAME", '=');
     shown_text(text);
     const auto rate = parse_link_rate(text);
     if (rate) CHECK((rate->gbps > 0 && rate->lanes > 0));
