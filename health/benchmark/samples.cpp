@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "health/benchmark/tools/sample_line.h"
-#include "health/compare/majority.h"
 #include "health/model/check.h"
+#include "health/model/majority.h"
 #include "health/model/performance.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"

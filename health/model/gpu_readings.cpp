@@ -90,6 +90,12 @@ int GpuReadings::count() const {
   return static_cast<int>(std::clamp<std::int64_t>(number("count").value_or(0), 0, gpus_max));
 }
 
+std::vector<std::string> GpuReadings::devices() const {
+  std::vector<std::string> devices;
+  for (int gpu = 0; gpu < count(); ++gpu) devices.push_back("gpu" + std::to_string(gpu));
+  return devices;
+}
+
 std::string line_of(const std::string& key, const GpuReading& reading) {
   if (reading.rc != 0)
     return key + std::string(rc_suffix) + " " + std::to_string(reading.rc) + "\n";

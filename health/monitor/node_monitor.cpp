@@ -22,8 +22,6 @@ constexpr std::chrono::milliseconds saved_spacing = std::chrono::minutes(5);
 // 16 GPUs of 18 links tell some 150 KiB.
 constexpr std::size_t saved_look_max = 512 << 10;
 
-constexpr const char* identity_keys[] = {"uuid", "serial", "bdf"};
-
 bool is_address(const std::string& device) {
   return normal_pci_address(device) == device;
 }
@@ -41,8 +39,8 @@ GpuReadings identity_of(const GpuReadings& readings) {
     if (const GpuReading* reading = readings.find(key)) identity.add(key, *reading);
   };
   keep("count");
-  for (int index = 0; index < readings.count(); ++index) {
-    for (const char* key : identity_keys) keep("gpu" + std::to_string(index) + "." + key);
+  for (const std::string& device : readings.devices()) {
+    for (const char* key : {"uuid", "serial", "bdf"}) keep(device + "." + key);
   }
   return identity;
 }
@@ -174,9 +172,8 @@ bool NodeMonitor::is_waiting(const HealthFinding& finding) const {
 NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMoment& now) {
   Findings told;
   for (std::string& gpu : events.resets) {
-    HealthFinding reset = make_finding(*find_check("gpu.reset"), std::move(gpu), CheckStatus::pass);
-    reset.value = "reset";
-    events.findings.push_back(std::move(reset));
+    events.findings.push_back(
+        make_finding(*find_check("gpu.reset"), std::move(gpu), CheckStatus::pass, "reset"));
   }
   for (HealthFinding& finding : events.findings) {
     const bool is_of_driver =

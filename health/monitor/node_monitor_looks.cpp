@@ -45,8 +45,8 @@ SourceFiles compared_files(const SourceFiles& files) {
 
 // What a GPU that does not answer any more was: its board and place.
 void keep_silent_gpus(GpuReadings& now, const GpuReadings& before) {
-  for (int index = 0; index < now.count(); ++index) {
-    const std::string prefix = "gpu" + std::to_string(index) + ".";
+  for (const std::string& device : now.devices()) {
+    const std::string prefix = device + ".";
     if (now.text(prefix + "uuid")) continue;
     const auto& all = before.all();
     for (auto at = all.lower_bound(prefix); at != all.end(); ++at) {
@@ -81,8 +81,7 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
 NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readings,
                                                         const CheckMoment& now) {
   Findings resets;
-  for (int index = 0; index < readings.count(); ++index) {
-    const std::string gpu = "gpu" + std::to_string(index);
+  for (const std::string& gpu : readings.devices()) {
     const auto before = [&](const std::string& key) {
       return look_ ? look_->readings.number(key) : std::nullopt;
     };
@@ -100,8 +99,7 @@ NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readi
     const bool is_seen = (wants_none && wanted_one) || is_remapped;
     if (!was_logged && !is_seen) continue;
     if (is_seen) kernel_.on_reset(address, now.since_boot);
-    resets.push_back(make_finding(*find_check("gpu.reset"), gpu, CheckStatus::pass));
-    resets.back().value = "reset";
+    resets.push_back(make_finding(*find_check("gpu.reset"), gpu, CheckStatus::pass, "reset"));
   }
   return resets;
 }

@@ -24,7 +24,7 @@ struct GpuView {
   std::string pci_address;                   // as the kernel writes it; empty: not known
   std::string serial;
 };
-GpuView view_of_gpu(const GpuSituation& situation, int index);
+GpuView view_of_gpu(const GpuSituation& situation, const std::string& device);
 
 class GpuCheck {
  public:
@@ -63,7 +63,8 @@ class GpuCheck {
   HealthFinding unknown(std::string why) const;
 
  private:
-  HealthFinding finding(CheckStatus status) const;
+  HealthFinding finding(CheckStatus status, std::string value, std::string expected,
+                        std::string evidence = {}) const;
   void note(std::string_view key);
 
   const GpuView& gpu_;
@@ -118,7 +119,6 @@ std::span<const CheckSpec> gpu_link_checks();
 std::span<const CheckSpec> gpu_memory_checks();
 std::span<const CheckSpec> gpu_node_checks();
 std::span<const CheckSpec> gpu_presence_checks();
-std::span<const CheckSpec> gpu_process_checks();
 std::span<const CheckSpec> gpu_source_checks();
 std::span<const CheckSpec> gpu_state_checks();
 

@@ -1,10 +1,12 @@
 // The checks of the node as a whole: driver, number of GPUs, modules, versions.
 #include <algorithm>
 #include <cctype>
+#include <ranges>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "health/model/majority.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -117,23 +119,15 @@ GpuOutcome judge_driver_version(GpuCheck& check) {
   return check.judged(kernel == *library, "kernel " + kernel, "library " + std::string(*library));
 }
 
-// Two against two is no majority.
-std::optional<std::string> said_by_most(const std::map<int, std::string>& told) {
-  std::map<std::string, std::size_t> seen;
-  for (const auto& [index, text] : told) ++seen[text];
-  for (const auto& [text, count] : seen) {
-    if (count * 2 > told.size()) return text;
-  }
-  return std::nullopt;
-}
+using SaidByGpu = std::vector<std::pair<std::string, std::string>>;
 
-void judge_alike(const GpuCheck& check, const std::map<int, std::string>& told,
-                 const CheckSeverity& severity, std::vector<HealthFinding>& findings) {
-  const auto usual = said_by_most(told);
+void judge_alike(const GpuCheck& check, const SaidByGpu& told, const CheckSeverity& severity,
+                 std::vector<HealthFinding>& findings) {
+  const auto usual = said_by_most(std::views::values(told));
   if (!usual) return;
-  for (const auto& [index, text] : told) {
+  for (const auto& [device, text] : told) {
     HealthFinding finding = check.judged(text == *usual, text, *usual);
-    finding.device = "gpu" + std::to_string(index);
+    finding.device = device;
     finding.severity = severity;
     findings.push_back(std::move(finding));
   }
@@ -142,17 +136,16 @@ void judge_alike(const GpuCheck& check, const std::map<int, std::string>& told,
 // GPUs of one node that differ from most of them: in firmware, or as boards of another model.
 void judge_alikeness(const GpuCheck& check, std::vector<HealthFinding>& findings) {
   const GpuReadings& now = check.gpu().situation.now;
-  std::map<int, std::string> models;
-  std::map<int, std::string> firmware;
-  for (int index = 0; index < now.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
-    if (const auto name = now.text(device + ".name")) models[index] = *name;
+  SaidByGpu models;
+  SaidByGpu firmware;
+  for (const std::string& device : now.devices()) {
+    if (const auto name = now.text(device + ".name")) models.emplace_back(device, *name);
     const auto vbios = now.text(device + ".vbios");
     if (!vbios) continue;
     const auto image = now.text(device + ".inforom_image");
-    firmware[index] = std::string(*vbios) + " / " + std::string(image.value_or("-"));
+    firmware.emplace_back(device, std::string(*vbios) + " / " + std::string(image.value_or("-")));
   }
-  const auto model = said_by_most(models);
+  const auto model = said_by_most(std::views::values(models));
   const bool is_mixed =
       model && std::ranges::any_of(models, [&](const auto& one) { return one.second != *model; });
   if (is_mixed) judge_alike(check, models, cfg, findings);

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "health/compare/majority.h"
 #include "health/model/check.h"
 #include "health/read/reader_protocol.h"
 #include "scheduler/text/clock.h"
@@ -63,6 +62,9 @@ struct HostSituation {
   NetFacts net{};
   std::optional<HelperFacts> helper{};
 };
+
+// What one node says of itself, by what it is: "kernel" -> "6.1.0".
+using Facts = std::map<std::string, std::string>;
 
 // What a node says of its software and network, to be compared with the other nodes' by
 // judge_majority: "kernel", "ofed", "libcuda", "nccl"; what is not installed is left out.
