@@ -62,8 +62,7 @@ std::vector<FabricSubject> FabricNames::cable(const FabricLink& link) const {
 void WorstFindings::add(const FabricSubject& subject, HealthFinding finding) {
   finding.device = subject.device;
   finding.serial = subject.serial;
-  if (setting_of(profile_, finding.check).mode == CheckMode::off) return;
-  if (is_excluded(profile_, finding.check, finding.device)) return;
+  if (is_off(profile_, finding.check, finding.device)) return;
   const auto [at, is_new] = findings_.try_emplace({subject.host, subject.device}, finding);
   if (is_new) return;
   HealthFinding& kept = at->second;

@@ -5,7 +5,6 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
-#include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/check_rules.h"
 

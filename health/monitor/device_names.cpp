@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "health/checks/gpu/sources.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "health/model/check.h"
-#include "health/model/finding.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {

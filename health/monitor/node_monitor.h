@@ -7,7 +7,6 @@
 //   CheckRun(monitor, situation) ─► findings of one run
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>

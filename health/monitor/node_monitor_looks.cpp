@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
 #include "health/checks/infiniband/counter_checks.h"

@@ -8,8 +8,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "health/model/source_files.h"
-
 namespace muster {
 
 namespace {

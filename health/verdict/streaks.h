@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "health/model/finding.h"
@@ -38,22 +39,16 @@ struct ActiveFault {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit visit) {
-    visit("check", self.finding.check);
-    visit("device", self.finding.device);
-    visit("serial", self.finding.serial);
-    visit("status", self.finding.status);
-    visit("found_remedy", self.finding.severity.remedy);
-    visit("found_on_recurrence", self.finding.severity.on_recurrence);
-    visit("found_stops_job", self.finding.severity.stops_job);
-    visit("class", self.finding.fault_class);
-    visit("value", self.finding.value);
-    visit("expected", self.finding.expected);
-    visit("unit", self.finding.unit);
-    visit("source", self.finding.source);
-    visit("evidence", self.finding.evidence);
-    visit("remedy", self.severity.remedy);
-    visit("on_recurrence", self.severity.on_recurrence);
-    visit("stops_job", self.severity.stops_job);
+    HealthFinding::fields(self.finding, [&](const char* name, auto& field) {
+      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, CheckSeverity>) {
+        visit("found_remedy", field.remedy);
+        visit("found_on_recurrence", field.on_recurrence);
+        visit("found_stops_job", field.stops_job);
+      } else {
+        visit(name, field);
+      }
+    });
+    CheckSeverity::fields(self.severity, visit);
     visit("persistence", self.persistence);
     visit("id", self.id);
     visit("first_seen", self.first_seen);

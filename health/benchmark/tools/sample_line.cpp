@@ -81,6 +81,13 @@ PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool,
 }
 
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const std::string& why) {
+  std::vector<PerformanceSample> samples;
+  for (const std::string_view metric : metrics) samples.push_back(no_number(metric, why));
+  return samples;
+}
+
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
                                           const BenchmarkTool& tool, const ToolRun& run) {
   std::vector<PerformanceSample> samples;
   for (const std::string_view metric : metrics) samples.push_back(no_number(metric, tool, run));

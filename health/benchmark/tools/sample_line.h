@@ -47,6 +47,8 @@ PerformanceSample no_number(std::string_view metric, const std::string& why);
 PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool, const ToolRun& run);
 // Of each metric.
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const std::string& why);
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
                                           const BenchmarkTool& tool, const ToolRun& run);
 
 // "dcgmi ended with 1: …", of a tool that is there.

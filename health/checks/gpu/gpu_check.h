@@ -32,6 +32,7 @@ class GpuCheck {
 
   const GpuView& gpu() const { return gpu_; }
   const CheckInput& input() const { return input_; }
+  const GpuProfile& profile() const { return input_.profile.gpu; }
 
   // The first of the keys that has a value; of the GPU ("remap.pending").
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);

@@ -1,7 +1,5 @@
 #include "health/checks/gpu/judge.h"
 
-#include <algorithm>
-
 #include "health/checks/gpu/gpu_check.h"
 
 namespace muster {

@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "health/checks/gpu/gpu_check.h"
@@ -82,8 +80,7 @@ GpuOutcome judge_temperature(GpuCheck& check) {
 }
 
 GpuOutcome judge_persistence(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto wanted = gpu.situation.profile.gpu.persistence;
+  const auto wanted = check.profile().persistence;
   if (!wanted) return std::nullopt;
   const auto mode = check.number({"persistence"});
   if (!mode) return check.unread();
@@ -96,8 +93,7 @@ void learn_persistence(BaselineNode& node) {
 }
 
 GpuOutcome judge_modes(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto mig_wanted = gpu.situation.profile.gpu.mig;
+  const auto mig_wanted = check.profile().mig;
   if (!mig_wanted) return std::nullopt;
   const auto mig = check.number({"mig.current"});
   const auto pending = check.number({"mig.pending"});

@@ -121,34 +121,18 @@ void judge_read_only(JudgedCheck& judged, const CheckInput& input) {
   if (is_whole) judged.pass("none");
 }
 
-std::vector<HealthFinding> judge_mounts(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
+void judge_mount(JudgedCheck& judged, const CheckInput& input, const std::string& wanted) {
   const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
-  for (const std::string& wanted : input.profile.host.mounts) {
-    JudgedCheck judged(input.check(), wanted);
-    const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
-    if (is_there) {
-      judged.pass("mounted");
-    } else if (reading.ok() && !mounts.empty()) {
-      judged.fail("not mounted", "mounted");
-    } else {
-      judged.unreadable(mountinfo, reading);
-    }
-    judged.add_to(findings);
-  }
-  return findings;
+  const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
+  if (is_there) return judged.pass("mounted");
+  if (!reading.ok() || mounts.empty()) return judged.unreadable(mountinfo, reading);
+  judged.fail("not mounted", "mounted");
 }
 
-std::vector<HealthFinding> judge_mount_stall(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
-  for (const std::string& mount : input.profile.host.mounts) {
-    JudgedCheck judged(input.check(), mount);
-    judge_answer(judged, input.files, "statvfs:" + mount);
-    judge_answer(judged, input.files, mount);
-    judged.add_to(findings);
-  }
-  return findings;
+void judge_mount_stall(JudgedCheck& judged, const CheckInput& input, const std::string& mount) {
+  judge_answer(judged, input.files, "statvfs:" + mount);
+  judge_answer(judged, input.files, mount);
 }
 
 // File systems that other hosts serve: without them a job finds no data.
@@ -188,12 +172,13 @@ std::span<const CheckSpec> mount_checks() {
     {.id = "host.mounts", .source = "/proc/self/mountinfo",
      .says = "the profile's mounts are there", .severity = drain, .fault = setup,
      .phases = when("P"), .is_often_shared = true, .group = host, .reads = {mountinfo},
-     .is_asked = is_listed<&HostProfile::mounts>, .judge = judge_mounts, .learn = learn_mounts},
+     .is_asked = is_listed<&HostProfile::mounts>,
+     .judge = on_each_listed<&HostProfile::mounts, judge_mount>, .learn = learn_mounts},
     {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
      .says = "each answers", .severity = drain, .phases = when("PTF"),
      .cost = 2ms, .is_often_shared = true, .group = host,
      .reads_for = mount_sources, .is_asked = is_listed<&HostProfile::mounts>,
-     .judge = judge_mount_stall},
+     .judge = on_each_listed<&HostProfile::mounts, judge_mount_stall>},
   };
   // clang-format on
   return all;

@@ -132,7 +132,8 @@ bool has_limit(const HealthProfile& profile, const CounterRule& rule) {
 }
 
 // Of the counters that something is judged by; one that stands at its maximum hides what comes.
-HealthFinding judge_saturation(const CheckInput& input, const InfinibandPort& port) {
+std::optional<HealthFinding> judge_saturation(const CounterView& view) {
+  const auto& [input, port] = view;
   HealthFinding finding = port_finding(input, port, "counters");
   bool is_any_read = false;
   std::size_t saturated = 0;
@@ -164,24 +165,16 @@ std::optional<HealthFinding> judge_port(const CounterView& view) {
   return worst;
 }
 
-template <class JudgePort>
-std::vector<HealthFinding> judge_ports(const CheckInput& input, JudgePort judge) {
+template <std::optional<HealthFinding> (*judge)(const CounterView&)>
+std::vector<HealthFinding> on_each_view(const CheckInput& input) {
   std::vector<HealthFinding> findings;
   for (const InfinibandPort& port : input.ib->ports) {
-    if (is_judged(input.profile, input.check().id, port)) append_findings(findings, judge(port));
+    if (is_judged(input.profile, input.check().id, port))
+      append_findings(findings, judge({input, port}));
   }
   return findings;
 }
-
-std::vector<HealthFinding> judge_counters(const CheckInput& input) {
-  return judge_ports(input, [&](const InfinibandPort& port) { return judge_port({input, port}); });
-}
-
-std::vector<HealthFinding> judge_saturated(const CheckInput& input) {
-  return judge_ports(input, [&](const InfinibandPort& port) {
-    return std::optional(judge_saturation(input, port));
-  });
-}
+constexpr auto judge_counters = &on_each_view<judge_port>;
 
 void note(CounterHistory& history, const SourceFiles& files, const InfinibandPort& port,
           std::string_view file, std::chrono::milliseconds now) {
@@ -250,6 +243,13 @@ void note_counters(CounterHistory& history, const SourceFiles& files, const Heal
   }
 }
 
+std::vector<std::string_view> infiniband_counter_files() {
+  std::vector<std::string_view> files(std::begin(data_files), std::end(data_files));
+  for (const CounterRule& rule : infiniband_counter_rules())
+    if (std::ranges::find(files, rule.file) == files.end()) files.push_back(rule.file);
+  return files;
+}
+
 bool is_first_reading(const HealthFinding& finding) {
   return finding.status == CheckStatus::unknown && !finding.evidence.empty() &&
          std::ranges::all_of(finding.evidence,
@@ -309,7 +309,7 @@ std::span<const CheckSpec> infiniband_counter_checks() {
   static const CheckSpec all[] = {
     {.id = "ib.saturated", .source = "P/counters", .says = "below the maximum of the register",
      .believe = delta, .phases = when("T"), .cost = 80us, .group = infiniband_counters,
-     .judge = judge_saturated},
+     .judge = on_each_view<judge_saturation>},
     {.id = "ib.link_downed", .source = "P/counters/link_downed", .says = "no growth",
      .severity = stop_drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters,

@@ -125,7 +125,7 @@ HealthFinding judge_global_id(const CheckInput& input, const InfinibandPort& por
   if (!id) return finding;
   finding.value = *input.files.text(finding.source);
   // The prefix of the subnet alone is the same on every port.
-  return id->port != 0 ? finding : as_failed(std::move(finding));
+  return *id != 0 ? finding : as_failed(std::move(finding));
 }
 
 bool names_ports(const HealthProfile& profile) {

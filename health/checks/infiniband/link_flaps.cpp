@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "health/checks/infiniband/infiniband_checks.h"
-#include "health/checks/infiniband/port_text.h"
 
 namespace muster {
 

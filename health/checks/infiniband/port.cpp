@@ -96,8 +96,7 @@ std::vector<InfinibandPort> judged_ports(const SourceFiles& files, const HealthP
 }
 
 bool is_judged(const HealthProfile& profile, std::string_view check, const InfinibandPort& port) {
-  return setting_of(profile, check).mode != CheckMode::off &&
-         !is_excluded(profile, check, port.name());
+  return !is_off(profile, check, port.name());
 }
 
 std::chrono::seconds link_grace(const HealthProfile& profile, std::string_view check) {

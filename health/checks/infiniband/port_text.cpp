@@ -84,18 +84,17 @@ std::optional<PartitionKey> parse_partition_key(std::string_view text) {
   return PartitionKey{*key & 0x7fff, (*key & 0x8000) != 0};
 }
 
-std::optional<GlobalId> parse_global_id(std::string_view text) {
+std::optional<std::uint64_t> parse_global_id(std::string_view text) {
   text = trimmed(text);
   constexpr std::size_t length = 39;  // eight groups of four digits
   if (text.size() != length) return std::nullopt;
-  GlobalId id;
+  std::uint64_t id = 0;
   for (std::size_t group = 0; group < 8; ++group) {
     const std::size_t at = group * 5;
     if (group > 0 && text[at - 1] != ':') return std::nullopt;
     const auto digits = whole_number<std::uint16_t>(text.substr(at, 4), 16);
     if (!digits) return std::nullopt;
-    std::uint64_t& half = group < 4 ? id.prefix : id.port;
-    half = half << 16 | *digits;
+    id = id << 16 | *digits;
   }
   return id;
 }

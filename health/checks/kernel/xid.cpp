@@ -1,6 +1,5 @@
 #include "health/checks/kernel/xid.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -105,11 +104,6 @@ std::optional<int> parse_nvlink_number(std::string_view rest) {
     if (number && *number >= 0) return number;
   }
   return std::nullopt;
-}
-
-bool wants_reset(DriverAction action) {
-  return action == DriverAction::gpu_reset || action == DriverAction::drain_and_reset ||
-         action == DriverAction::bus_reset;
 }
 
 std::optional<DriverAction> parse_driver_action(std::string_view rest) {

@@ -168,34 +168,12 @@ XidVerdict verdict_of_xid(int xid, std::optional<bool> is_fatal) {
 }
 
 XidVerdict verdict_of(DriverAction action) {
-  using namespace verdicts;
-  switch (action) {
-    case DriverAction::none:
-      return ignored;
-    case DriverAction::gpu_reset:
-      return stop_reset;
-    case DriverAction::node_reboot:
-    case DriverAction::bus_reset:
-    case DriverAction::system_reboot:
-      return stop_reboot;
-    case DriverAction::drain_p2p:
-      return act({Remedy::drain, {}, true});
-    case DriverAction::drain_and_reset:
-      return reset;
-    case DriverAction::restart_imex:
-      return act({Remedy::drain, {}, false}, FaultClass::setup);
-    case DriverAction::other:
-      break;
-  }
-  return drain;
+  if (action == DriverAction::none) return verdicts::ignored;
+  return verdicts::act(row_of(action).severity, row_of(action).fault_class);
 }
 
 std::string_view words_of(DriverAction action) {
-  constexpr std::string_view words[] = {"none",      "GPU reset",       "node reboot",
-                                        "drain P2P", "drain and reset", "restart IMEX",
-                                        "bus reset", "system reboot"};
-  const auto number = static_cast<std::size_t>(action);
-  return number < std::size(words) ? words[number] : "not known";
+  return action == DriverAction::none ? "none" : row_of(action).log_words;
 }
 
 SxidClass class_of_sxid(int sxid, SxidLine::Word word) {

@@ -117,7 +117,7 @@ TEST_CASE("uptime and boot id") {
 
 TEST_CASE("every file that checks read is among the sources of a reader") {
   const auto component_count = [](std::string_view path) { return std::ranges::count(path, '/'); };
-  const auto is_source = [&](std::span<const std::string_view> sources, std::string_view path) {
+  const auto is_source = [&](const auto& sources, std::string_view path) {
     return std::ranges::any_of(sources, [&](std::string_view source) {
       return component_count(source) == component_count(path) && fits_pattern(source, path);
     });
@@ -152,7 +152,7 @@ TEST_CASE("devices and ports are told by what both the states and the counters b
   const auto devices = infiniband_device_sources();
   const auto states = infiniband_state_sources();
   const auto counters = infiniband_counter_sources();
-  const auto has = [](std::span<const std::string_view> part, std::string_view source) {
+  const auto has = [](const auto& part, std::string_view source) {
     return std::ranges::find(part, source) != part.end();
   };
   for (const std::string_view source : infiniband_sources()) {
