@@ -147,10 +147,6 @@ NodeMonitor::Findings NodeMonitor::on_jobs_over(const CheckMoment& now) {
   return collect(kernel_.on_jobs_over(now.since_boot), now);
 }
 
-void NodeMonitor::on_cleared(std::string_view check, std::string_view device) {
-  kernel_.on_cleared(check, device);
-}
-
 bool NodeMonitor::take_look_wanted() {
   return std::exchange(is_look_wanted_, false);
 }
@@ -164,10 +160,6 @@ std::vector<std::string> NodeMonitor::resets_at_epilog() const {
   return gpus;
 }
 
-bool NodeMonitor::is_waiting(const HealthFinding& finding) const {
-  return !is_settled_ && is_address(finding.device);
-}
-
 NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMoment& now) {
   Findings told;
   for (std::string& gpu : events.resets) {
@@ -178,7 +170,7 @@ NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMomen
     const bool is_of_driver =
         finding.check.starts_with("gpu.") && finding.severity.remedy >= Remedy::drain;
     is_look_wanted_ = is_look_wanted_ || is_of_driver;
-    if (is_waiting(finding)) {
+    if (!is_settled_ && is_address(finding.device)) {
       push_bounded(waiting_, std::move(finding), waiting_max);
     } else {
       told.push_back(std::move(finding));

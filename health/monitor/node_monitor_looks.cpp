@@ -19,17 +19,10 @@ namespace {
 constexpr Milliseconds edac_day = std::chrono::hours(24);
 constexpr Milliseconds edac_spacing = std::chrono::hours(1);
 
-bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
-  return before && now && *now < *before;
-}
-
-// The driver of a memory controller was loaded anew.
 bool started_again(const EdacSample& before, const EdacSample& now) {
   return std::ranges::any_of(now.by_controller, [&](const auto& one) {
     const auto earlier = before.by_controller.find(one.first);
-    return earlier != before.by_controller.end() &&
-           (has_fallen(earlier->second.uncorrected, one.second.uncorrected) ||
-            has_fallen(earlier->second.corrected, one.second.corrected));
+    return earlier != before.by_controller.end() && counts_anew(earlier->second, one.second);
   });
 }
 

@@ -34,12 +34,4 @@ std::optional<std::vector<std::string>> slurm_action(const SlurmNode& node, cons
   return slurm_undrain(node.name);
 }
 
-int slurm_exit_code(const PrologAnswer& answer) {
-  return std::holds_alternative<StartJob>(answer) ? 0 : 1;
-}
-
-int slurm_exit_code(const NodeVerdict& verdict) {
-  return verdict.is_drained() ? 1 : 0;
-}
-
 }  // namespace muster

@@ -52,6 +52,7 @@ PrologStep next_prolog_step(const PrologQuestion& question) {
       is_fresh(question) && (question.verdict->is_drained() || is_clear(*question.verdict));
   const Milliseconds pause = pause_before(question);
   if (is_decided || left <= pause) return final_answer(question);
+  if (question.is_running) return WaitForRun{left};
   return RunQuick{pause, left - pause};
 }
 

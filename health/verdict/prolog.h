@@ -3,6 +3,7 @@
 // Pure: ages come in, the next step goes out.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -30,12 +31,16 @@ struct RunQuick {
   Milliseconds after;  // not before: two samples within a second are one
   Milliseconds limit;  // for the run itself
 };
-using PrologStep = std::variant<PrologAnswer, RunQuick>;
+struct WaitForRun {
+  Milliseconds most;
+};
+using PrologStep = std::variant<PrologAnswer, RunQuick, WaitForRun>;
 
 struct PrologQuestion {
   const NodeVerdict* verdict = nullptr;  // the last one; none: nobody looked at the node yet
   Milliseconds verdict_age{0};           // by a clock that nobody sets
   Milliseconds waited{0};                // since the hook was called
+  bool is_running = false;               // a quick run is under way
 };
 
 PrologStep next_prolog_step(const PrologQuestion& question);

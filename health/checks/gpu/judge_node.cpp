@@ -32,20 +32,13 @@ GpuOutcome judge_init(GpuCheck& check) {
   }
   if (init->rc == 0) return check.passed("0", "0");
   HealthFinding finding = check.failed(nvml_code_text(init->rc), "0");
-  switch (init->rc) {
-    case code_driver_not_loaded:
-    case code_no_library:
-      finding.severity = cfg;
-      finding.fault_class = FaultClass::setup;
-      return finding;
-    case code_versions_differ:
-      finding.fault_class = FaultClass::setup;
-      return finding;
-    case code_interrupts:
-      return finding;
-    default:
-      return check.unknown(nvml_code_text(init->rc));
-  }
+  if (init->rc == code_interrupts) return finding;
+  const bool is_missing = init->rc == code_driver_not_loaded || init->rc == code_no_library;
+  if (!is_missing && init->rc != code_versions_differ)
+    return check.unknown(nvml_code_text(init->rc));
+  if (is_missing) finding.severity = cfg;
+  finding.fault_class = FaultClass::setup;
+  return finding;
 }
 
 // Where nobody says how many GPUs there are, a node without a driver has none.

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "scheduler/text/text.h"
@@ -44,7 +45,9 @@ std::optional<std::int64_t> parse_meminfo(std::string_view text, std::string_vie
   const std::size_t digit = value.find_first_of("0123456789");
   if (digit == value.npos) return {};
   std::int64_t kib = 0;
-  std::from_chars(value.data() + digit, value.data() + value.size(), kib);
+  const auto [stop, error] =
+      std::from_chars(value.data() + digit, value.data() + value.size(), kib);
+  if (error != std::errc() || kib > std::numeric_limits<std::int64_t>::max() / 1024) return {};
   return kib * 1024;
 }
 

@@ -43,6 +43,8 @@ struct EdacSample {
   MUSTER_FIELDS(boot_id, at, by_controller, error)
 };
 
+// Of one controller: its driver was loaded anew, and counts from 0.
+bool counts_anew(const EdacCounts& before, const EdacCounts& now);
 EdacSample edac_sample_of(const SourceFiles& files, Time at);
 
 // What a node's peers can tell of it.

@@ -23,23 +23,15 @@ struct Mount {
   std::string system_options;  // of the file system: "rw,errors=remount-ro"
 };
 
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
-
 // "\040" is a space: the kernel writes white space and backslashes so.
 std::string unescaped(std::string_view word) {
   std::string text;
   for (std::size_t at = 0; at < word.size(); ++at) {
-    const bool is_code = word[at] == '\\' && at + 3 < word.size() && is_octal(word[at + 1]) &&
-                         is_octal(word[at + 2]) && is_octal(word[at + 3]);
-    if (!is_code) {
-      text += word[at];
-      continue;
-    }
-    text += static_cast<char>((word[at + 1] - '0') * 64 + (word[at + 2] - '0') * 8 +
-                              (word[at + 3] - '0'));
-    at += 3;
+    const bool has_room = word[at] == '\\' && at + 3 < word.size();
+    const auto code =
+        has_room ? whole_number<std::uint8_t>(word.substr(at + 1, 3), 8) : std::nullopt;
+    text += code ? static_cast<char>(*code) : word[at];
+    if (code) at += 3;
   }
   return text;
 }

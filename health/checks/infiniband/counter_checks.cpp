@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
@@ -98,9 +99,12 @@ HealthFinding judge_limit(const CounterView& view, const CounterRule& rule,
 
 // The one that says more; what the other adds stays as evidence.
 HealthFinding worse_of(HealthFinding left, HealthFinding right) {
-  const bool are_both_bad = left.status == CheckStatus::fail && right.status == CheckStatus::fail;
-  const bool is_right = badness_of(right.status) > badness_of(left.status) ||
-                        (are_both_bad && is_severer(right.severity, left.severity));
+  const auto rank = [](const HealthFinding& one) {
+    const bool is_bad = one.status == CheckStatus::fail;
+    return std::tuple(badness_of(one.status), is_bad ? one.severity.remedy : Remedy::warn,
+                      is_bad && one.severity.stops_job);
+  };
+  const bool is_right = rank(right) > rank(left);
   if (is_right) std::swap(left, right);
   if (right.status == CheckStatus::pass) return left;
   for (std::string& line : right.evidence) {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdio>
-#include <tuple>
 
 #include "health/checks/infiniband/port_text.h"
 
@@ -89,10 +88,6 @@ HealthFinding with_grace(HealthFinding finding, const CheckInput& input) {
   return as_unknown(std::move(finding), "booted " + std::to_string(uptime->count()) +
                                             " s ago: links are judged from " +
                                             std::to_string(grace.count()) + " s on");
-}
-
-bool is_severer(const CheckSeverity& left, const CheckSeverity& right) {
-  return std::tuple(left.remedy, left.stops_job) > std::tuple(right.remedy, right.stops_job);
 }
 
 std::string shown_number(double value) {

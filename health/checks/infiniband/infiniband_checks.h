@@ -69,8 +69,6 @@ HealthFinding as_failed(HealthFinding finding);  // as the row says
 // A failure of a link that may still be coming up after boot says nothing yet.
 HealthFinding with_grace(HealthFinding finding, const CheckInput& input);
 
-// Whether `left` leads to more than `right`.
-bool is_severer(const CheckSeverity& left, const CheckSeverity& right);
 // "131", "0.43"
 std::string shown_number(double value);
 

@@ -417,10 +417,6 @@ void KernelWatch::on_cleared(std::string_view check, std::string_view device) {
   });
 }
 
-bool KernelWatch::is_history(SinceBoot at) const {
-  return at < state_.history;
-}
-
 void KernelWatch::forget(const std::string& key_begin) {
   std::erase_if(state_.seen, [&](const auto& one) { return one.first.starts_with(key_begin); });
 }

@@ -7,6 +7,13 @@ namespace muster {
 
 namespace {
 
+struct XidRow {
+  int first = 0;  // of a range of codes
+  int last = 0;
+  std::string_view meaning;
+  XidVerdict verdict;
+};
+
 namespace verdicts {
 
 constexpr XidVerdict ignored{};
@@ -116,6 +123,9 @@ constexpr std::array rows{
     XidRow{172, 172, "double-bit ECC error in SRAM", stop_reset_rma},
     XidRow{173, 173, "fatal C2C error", stop_reboot},
 };
+static_assert(std::ranges::adjacent_find(rows, [](const XidRow& one, const XidRow& next) {
+                return one.last < one.first || next.first <= one.last;
+              }) == rows.end());
 
 }  // namespace verdicts
 
@@ -147,10 +157,6 @@ const XidRow* find_xid(int xid) {
 }
 
 }  // namespace
-
-std::span<const XidRow> xid_rows() {
-  return verdicts::rows;
-}
 
 std::string_view xid_meaning(int xid) {
   const XidRow* row = find_xid(xid);

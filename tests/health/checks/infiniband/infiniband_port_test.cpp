@@ -137,7 +137,7 @@ TEST_CASE("every file that checks read is among the sources of a reader") {
 }
 
 TEST_CASE("parts of the sources tell ports as well") {
-  for (const auto part : {infiniband_state_sources(), infiniband_counter_sources()}) {
+  for (const auto& part : {infiniband_state_sources(), infiniband_counter_sources()}) {
     CHECK(part.size() < infiniband_sources().size());
     for (const char* needed : {"/proc/uptime", "/proc/sys/kernel/random/boot_id", "/proc/net/route",
                                "/sys/class/infiniband/*/device/physfn/vendor",
