@@ -98,7 +98,7 @@ std::string size_of(std::string_view metadata) {
 std::string profile_name(const std::string& host) {
   std::string name = "learned-" + host.substr(0, host.find('.'));
   for (char& c : name) {
-    if (!is_made_of_letters({&c, 1}, "-_")) c = '-';
+    if (!is_word_of({&c, 1}, "-_")) c = '-';
   }
   return name;
 }

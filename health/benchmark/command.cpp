@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 #include <thread>
 
 #include "health/benchmark/plan.h"
@@ -22,6 +21,13 @@ using std::chrono::seconds;
 // Empty, or what is wrong with the words.
 using Verb = std::string (*)(const ProbeWords& words);
 
+// To begin and to end, beside the time itself: processors may be busy.
+constexpr seconds stress_margin{20};
+
+ToolRun run_tool(const std::vector<std::string>& argv, seconds limit) {
+  return ToolProcess(argv).wait(std::chrono::steady_clock::now() + limit);
+}
+
 std::optional<seconds> time_in(const ProbeWords& words, int usual) {
   const auto time = words.number("--seconds", usual, 1, verify_minutes_max * 60);
   return time ? std::optional(seconds(*time)) : std::nullopt;
@@ -38,7 +44,8 @@ std::string stress(const ProbeWords& words) {
   const auto time = time_in(words, usual_seconds);
   if (!time || !words.names().empty()) return "cpu, memory or cpu-sdc [--seconds N]";
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  print_samples(run_stress_ng({kind, processors, *time}));
+  const StressCall call{kind, processors, *time};
+  print_samples(stress_ng_samples(call, run_tool(stress_ng_argv(call), *time + stress_margin)));
   return {};
 }
 
@@ -142,7 +149,8 @@ seconds hung_after(std::string_view name) {
 template <CopyKind kind>
 std::string probe_copies(const ProbeWords& words) {
   if (!words.names().empty()) return "gpu-host, gpu-memory or gpu-peer";
-  print_samples(run_nvbandwidth(kind, hung_after("gpu-host")));
+  print_samples(
+      nvbandwidth_samples(kind, run_tool(nvbandwidth_argv(kind), hung_after("gpu-host"))));
   return {};
 }
 
@@ -150,7 +158,8 @@ template <bool over_infiniband>
 std::string probe_all_reduce(const ProbeWords& words) {
   const auto gpus = words.number("--gpus", 8, 1, 64);
   if (!gpus || !words.names().empty()) return "gpu-nccl or gpu-nccl-loop [--gpus N]";
-  print_samples(run_nccl_tests({static_cast<int>(*gpus), over_infiniband}, hung_after("gpu-nccl")));
+  const AllReduceCall call{static_cast<int>(*gpus), over_infiniband};
+  print_samples(nccl_tests_samples(call, run_tool(nccl_tests_argv(call), hung_after("gpu-nccl"))));
   return {};
 }
 

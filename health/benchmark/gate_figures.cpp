@@ -2,10 +2,7 @@
 
 #include <algorithm>
 
-#include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
-#include "health/model/performance.h"
-#include "health/verdict/check_rules.h"
 
 namespace muster {
 

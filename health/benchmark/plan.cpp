@@ -1,11 +1,8 @@
 #include "health/benchmark/plan.h"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 
 #include "health/benchmark/tools/tools.h"
-#include "health/model/performance.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
@@ -23,47 +20,26 @@ constexpr seconds dcgm_margin{20};
 
 // Sorted by what they cost.
 std::span<const ProbeSpec> probe_specs() {
+  using namespace std::chrono_literals;
+  using enum ProbeReach;
+  // clang-format off
   static const std::vector<ProbeSpec> specs{
-      {"cpu", ProbeReach::node, {"cpu_gemm_gflops"}, seconds(5), seconds(25)},
-      {"memory", ProbeReach::node, {"stream_mb_per_s"}, seconds(5), seconds(55)},
-      {"tcp", ProbeReach::pair, {"tcp_gbps", "tcp_latency_us"}, seconds(10), seconds(80)},
-      {"gpu-host",
-       ProbeReach::node,
-       {"h2d_gb_per_s", "d2h_gb_per_s"},
-       seconds(10),
-       seconds(50),
-       true},
+      {"cpu", node, {"cpu_gemm_gflops"}, 5s, 25s},
+      {"memory", node, {"stream_mb_per_s"}, 5s, 55s},
+      {"tcp", pair, {"tcp_gbps", "tcp_latency_us"}, 10s, 80s},
+      {"gpu-host", node, {"h2d_gb_per_s", "d2h_gb_per_s"}, 10s, 50s, true},
       // At the first level; see add_probe.
-      {"dcgm", ProbeReach::node, {dcgm_metric}, dcgm_level(1).time, dcgm_margin, true},
-      {"gpu-memory", ProbeReach::node, {"hbm_mb_per_s"}, seconds(10), seconds(50), true},
-      {"ib-loop", ProbeReach::node, {"ib_write_bw_gbps"}, seconds(10), seconds(20), true, true},
-      {"ib-pair",
-       ProbeReach::pair,
-       {"ib_write_bw_host_gbps", "ib_latency_p99_us"},
-       seconds(10),
-       seconds(70),
-       false,
-       true},
-      {"disk",
-       ProbeReach::node,
-       {"fio_write_mb_per_s", "fio_read_mb_per_s"},
-       seconds(20),
-       seconds(40)},
-      {"cpu-sdc", ProbeReach::node, {processor_corruption_metric}, seconds(20), seconds(60)},
-      {"gpu-peer", ProbeReach::node, {"p2p_gb_per_s"}, seconds(20), seconds(60), true},
-      {"gpu-nccl",
-       ProbeReach::node,
-       {"allreduce2_gb_per_s", "allreduce4_gb_per_s", "allreduce8_gb_per_s"},
-       seconds(20),
-       seconds(100),
-       true},
-      {"gpu-nccl-loop",
-       ProbeReach::node,
-       {"ib_loop_allreduce_gb_per_s"},
-       seconds(20),
-       seconds(100),
-       true,
-       true}};
+      {"dcgm", node, {dcgm_metric}, dcgm_level(1).time, dcgm_margin, true},
+      {"gpu-memory", node, {"hbm_mb_per_s"}, 10s, 50s, true},
+      {"ib-loop", node, {"ib_write_bw_gbps"}, 10s, 20s, true, true},
+      {"ib-pair", pair, {"ib_write_bw_host_gbps", "ib_latency_p99_us"}, 10s, 70s, false, true},
+      {"disk", node, {"fio_write_mb_per_s", "fio_read_mb_per_s"}, 20s, 40s},
+      {"cpu-sdc", node, {processor_corruption_metric}, 20s, 60s},
+      {"gpu-peer", node, {"p2p_gb_per_s"}, 20s, 60s, true},
+      {"gpu-nccl", node, {"allreduce2_gb_per_s", "allreduce4_gb_per_s", "allreduce8_gb_per_s"},
+       20s, 100s, true},
+      {"gpu-nccl-loop", node, {"ib_loop_allreduce_gb_per_s"}, 20s, 100s, true, true}};
+  // clang-format on
   return specs;
 }
 
@@ -165,8 +141,7 @@ class Planner {
   bool is_on(const PerformanceMetric& metric) const {
     // Whoever asks for what only a qualification runs, at any time, has one.
     const Phases phases = find_check(metric.check)->phases;
-    return setting_of(profile_, metric.check).mode != CheckMode::off &&
-           !is_excluded(profile_, metric.check, "") &&
+    return !is_off(profile_, metric.check, "") &&
            (has(phases, Phase::on_demand) || has(phases, Phase::qualification));
   }
   // By its own name: a pattern for many checks means how they are taken, not that they be run.
@@ -276,8 +251,8 @@ ProbePlan expected_plan(const HealthProfile& profile, ProbeSituation wanted) {
   return plan_probes(profile, wanted);
 }
 
-std::chrono::seconds longest_time_of(const ProbePlan& plan) {
-  std::chrono::seconds sum{0};
+seconds longest_time_of(const ProbePlan& plan) {
+  seconds sum{0};
   for (const PlannedProbe& probe : plan.probes) sum += probe.killed_after;
   return sum;
 }

@@ -1,15 +1,12 @@
 #include "health/benchmark/samples.h"
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "health/benchmark/tools/sample_line.h"
-#include "health/compare/majority.h"
 #include "health/model/check.h"
-#include "health/model/performance.h"
+#include "health/model/majority.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
@@ -21,11 +18,7 @@ constexpr std::size_t line_max = 1024;
 constexpr std::size_t device_max = 64;
 
 bool is_device_name(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.' || c == ':';
-  };
-  return !name.empty() && name.size() <= device_max && std::ranges::all_of(name, fits);
+  return name.size() <= device_max && is_word_of(name, "_-.:");
 }
 
 std::string_view take_word(std::string_view& line) {
@@ -71,10 +64,6 @@ std::optional<double> read_waited(std::string_view line) {
   if (take_word(line) != probe_waited_word || take_word(line) != probe_node_device)
     return std::nullopt;
   return read_number(line);
-}
-
-bool is_left_out(const HealthProfile& profile, std::string_view check, std::string_view device) {
-  return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
 }
 
 // Of the node's devices.
@@ -146,15 +135,9 @@ std::optional<HealthFinding> judge_sample(const HealthProfile& profile,
                                           const PerformanceSample& sample,
                                           const std::map<std::string, FleetFigure>& fleet) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
-  if (metric == nullptr || is_left_out(profile, metric->check, sample.device)) return std::nullopt;
-  PerformancePeers peers;
-  if (const auto known = fleet.find(sample.metric); known != fleet.end()) {
-    peers.fleet_median = known->second.median;
-    peers.fleet_nodes = known->second.nodes;
-  }
-  auto finding = judge_performance(profile, sample, peers);
-  if (finding) finding->source = find_check(metric->check)->source;
-  return finding;
+  if (metric == nullptr || is_off(profile, metric->check, sample.device)) return std::nullopt;
+  const auto known = fleet.find(sample.metric);
+  return judge_performance(profile, sample, known == fleet.end() ? FleetFigure{} : known->second);
 }
 
 std::vector<HealthFinding> judge_samples(const HealthProfile& profile,

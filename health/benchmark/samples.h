@@ -35,12 +35,6 @@ ProbeOutput read_probe_output(std::string_view text);
 void add_missing_samples(ProbeOutput& output, std::span<const std::string> metrics,
                          const std::string& why);
 
-// What is known of a metric on other nodes of the kind.
-struct FleetFigure {
-  double median = 0;
-  int nodes = 0;
-};
-
 // One of a node's samples. Nothing: neither the profile nor others can judge it, or its check is
 // off or its device left out.
 std::optional<HealthFinding> judge_sample(const HealthProfile& profile,

@@ -27,13 +27,6 @@ constexpr std::array<Speed, 9> speeds{{{"SDR", 2.5, 2.5},
                                        {"XDR", 212.5, 200}}};
 constexpr std::array<std::string_view, 5> state_words{"?", "Down", "Initialize", "Armed", "Active"};
 
-bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
-}
-
 }  // namespace
 
 std::set<FabricLink> links_of(const Fabric& fabric) {
@@ -104,7 +97,7 @@ std::optional<HostDevice> host_device_of(std::string_view description) {
   const std::string_view host = description.substr(0, description.find(' '));
   if (host.size() == description.size()) return std::nullopt;
   const std::string_view device = description.substr(host.size() + 1);
-  if (!is_name(host) || !is_name(device)) return std::nullopt;
+  if (!is_word_of(host, "_-.") || !is_word_of(device, "_-.")) return std::nullopt;
   if (device.starts_with(older)) {
     TextCursor cursor(device.substr(older.size()));
     const auto number = cursor.take_number();

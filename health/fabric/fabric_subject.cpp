@@ -8,9 +8,8 @@ namespace {
 
 // Higher is worse.
 int rank_of(const HealthFinding& finding) {
-  if (finding.status == CheckStatus::pass) return 0;
-  if (finding.status == CheckStatus::unknown) return 1;
-  return 2 + static_cast<int>(finding.severity.remedy);
+  const bool is_bad = finding.status == CheckStatus::fail;
+  return badness_of(finding.status) + (is_bad ? static_cast<int>(finding.severity.remedy) : 0);
 }
 
 void append(std::vector<std::string>& kept, const std::vector<std::string>& more) {
@@ -63,8 +62,7 @@ std::vector<FabricSubject> FabricNames::cable(const FabricLink& link) const {
 void WorstFindings::add(const FabricSubject& subject, HealthFinding finding) {
   finding.device = subject.device;
   finding.serial = subject.serial;
-  if (setting_of(profile_, finding.check).mode == CheckMode::off) return;
-  if (is_excluded(profile_, finding.check, finding.device)) return;
+  if (is_off(profile_, finding.check, finding.device)) return;
   const auto [at, is_new] = findings_.try_emplace({subject.host, subject.device}, finding);
   if (is_new) return;
   HealthFinding& kept = at->second;
@@ -74,7 +72,13 @@ void WorstFindings::add(const FabricSubject& subject, HealthFinding finding) {
 
 FabricFindings WorstFindings::take() {
   FabricFindings all;
-  for (auto& [subject, finding] : findings_) all.push_back({subject.first, std::move(finding)});
+  for (auto& [subject, finding] : findings_) {
+    if (subject.first.empty()) {
+      finding.severity = only_warn;
+      finding.fault_class = FaultClass::infra;
+    }
+    all.push_back({subject.first, std::move(finding)});
+  }
   findings_.clear();
   return all;
 }

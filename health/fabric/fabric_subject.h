@@ -41,6 +41,7 @@ class WorstFindings {
  public:
   explicit WorstFindings(const HealthProfile& profile) : profile_(profile) {}
   void add(const FabricSubject& subject, HealthFinding finding);
+  // What is nobody's node drains nobody.
   FabricFindings take();
 
  private:

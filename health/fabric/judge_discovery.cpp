@@ -32,24 +32,13 @@ std::set<std::string, std::less<>> names_of(const Fabric& fabric) {
 }
 
 HealthFinding discovery_finding(CheckStatus status, std::string value, std::string evidence) {
-  HealthFinding finding = make_finding(fabric_discover, "", status);
-  finding.value = std::move(value);
-  finding.expected = "found";
-  if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));
-  return finding;
+  return make_finding(fabric_discover, "", status, std::move(value), "found", std::move(evidence));
 }
 
 HealthFinding discovery_warning(std::string value, std::string evidence) {
   HealthFinding finding =
       discovery_finding(CheckStatus::fail, std::move(value), std::move(evidence));
   finding.severity = only_warn;
-  return finding;
-}
-
-// A switch or an adapter that no host is known of drains nobody.
-HealthFinding as_infra_warning(HealthFinding finding) {
-  finding.severity = only_warn;
-  finding.fault_class = FaultClass::infra;
   return finding;
 }
 
@@ -109,7 +98,7 @@ void add_adapter(const JudgedDiscovery& judged, std::uint64_t guid, const Health
   const auto subject = judged.names.adapter(end.value_or(FabricEnd{guid, 1}));
   if (subject) return findings.add(*subject, finding);
   const std::string serial = text_of_guid(guid);
-  findings.add({"", judged.names.name(guid) + " " + serial, serial}, as_infra_warning(finding));
+  findings.add({"", judged.names.name(guid) + " " + serial, serial}, finding);
 }
 
 }  // namespace
@@ -122,7 +111,7 @@ FabricFindings judge_fabric_discovery(const Fabric& now, const Fabric& golden,
     const std::string why = golden.nodes.empty() ? "there is no baseline topology"
                             : error.empty()      ? "the tool reported no node"
                                                  : error;
-    findings.add({}, as_infra_warning(discovery_finding(CheckStatus::unknown, "", why)));
+    findings.add({}, discovery_finding(CheckStatus::unknown, "", why));
     return findings.take();
   }
   const JudgedDiscovery judged{now, golden, FabricNames(now, &golden), names_of(now),

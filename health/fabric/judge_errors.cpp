@@ -228,11 +228,6 @@ std::string why_unknown(const FabricErrors& before, const FabricErrors& after,
   return between.count() > 0 ? "" : "there is no time between the samples";
 }
 
-HealthFinding as_infra(HealthFinding finding) {
-  finding.fault_class = FaultClass::infra;
-  return finding;
-}
-
 Fabric fabric_named(const FabricErrors& errors) {
   Fabric fabric;
   for (const auto& [guid, name] : errors.names) {
@@ -253,9 +248,7 @@ FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricError
                                    const HealthProfile& profile) {
   WorstFindings findings(profile);
   if (const std::string why = why_unknown(before, after, between); !why.empty()) {
-    HealthFinding finding = make_finding(fabric_errors, "", CheckStatus::unknown);
-    finding.evidence.push_back(why);
-    findings.add({}, as_infra(std::move(finding)));
+    findings.add({}, make_finding(fabric_errors, "", CheckStatus::unknown, "", "", why));
     return findings.take();
   }
   const Fabric named = fabric_named(after);
@@ -266,7 +259,7 @@ FabricFindings judge_fabric_errors(const FabricErrors& before, const FabricError
     const HealthFinding finding = judge_cable(judged, link);
     for (FabricSubject subject : judged.names.cable(link)) {
       if (is_alone && subject.host.empty()) subject.device = judged.names.end(link.first);
-      findings.add(subject, subject.host.empty() ? as_infra(finding) : finding);
+      findings.add(subject, finding);
     }
   }
   return findings.take();

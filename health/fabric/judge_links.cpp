@@ -52,11 +52,8 @@ std::optional<double> gbps_of(const FabricPort* port) {
 
 HealthFinding link_finding(CheckStatus status, std::string value, std::string expected,
                            std::string evidence) {
-  HealthFinding finding = make_finding(fabric_links, "", status);
-  finding.value = std::move(value);
-  finding.expected = std::move(expected);
-  if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));
-  return finding;
+  return make_finding(fabric_links, "", status, std::move(value), std::move(expected),
+                      std::move(evidence));
 }
 
 HealthFinding link_warning(std::string value, std::string expected, std::string evidence) {
@@ -182,14 +179,7 @@ FabricFindings judge_fabric_links(const Fabric& now, const Fabric* golden,
       if (!is_linked(now, link)) judge_unlinked(judged, link, findings);
     }
   }
-  auto all = findings.take();
-  // What is nobody's node drains nobody.
-  for (FabricFinding& one : all) {
-    if (!one.host.empty()) continue;
-    one.finding.severity = only_warn;
-    one.finding.fault_class = FaultClass::infra;
-  }
-  return all;
+  return findings.take();
 }
 
 }  // namespace muster

@@ -1,4 +1,3 @@
-#include <array>
 
 #include "health/fabric/readers.h"
 #include "health/fabric/text_cursor.h"

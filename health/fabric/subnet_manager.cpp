@@ -58,20 +58,15 @@ std::span<const CheckSpec> fabric_checks() {
 FabricFindings judge_subnet_manager(const std::optional<SubnetManager>& manager) {
   constexpr std::string_view wanted = "SMINFO_MASTER";
   if (!manager) {
-    HealthFinding finding = make_finding(fabric_sm, "", CheckStatus::unknown);
-    finding.evidence.emplace_back("the tool could not ask");
-    return {{"", std::move(finding)}};
+    return {
+        {"", make_finding(fabric_sm, "", CheckStatus::unknown, "", "", "the tool could not ask")}};
   }
-  const bool is_master = manager->state == wanted;
-  HealthFinding finding =
-      make_finding(fabric_sm, "", is_master ? CheckStatus::pass : CheckStatus::fail);
-  finding.value = manager->state.empty() ? "no answer" : manager->state;
-  finding.expected = wanted;
-  if (manager->guid != 0) {
-    finding.evidence.push_back("LID " + std::to_string(manager->lid) + ", " +
-                               text_of_guid(manager->guid));
-  }
-  return {{"", std::move(finding)}};
+  const CheckStatus status = manager->state == wanted ? CheckStatus::pass : CheckStatus::fail;
+  const std::string who =
+      "LID " + std::to_string(manager->lid) + ", " + text_of_guid(manager->guid);
+  return {{"", make_finding(fabric_sm, "", status,
+                            manager->state.empty() ? "no answer" : manager->state,
+                            std::string(wanted), manager->guid == 0 ? "" : who)}};
 }
 
 }  // namespace muster

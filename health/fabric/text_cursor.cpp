@@ -107,10 +107,8 @@ ToolReading read_lines(const FileReading& said, const std::function<bool(std::st
   std::string_view rest = said.text;
   reading.is_cut = !rest.empty() && rest.back() != '\n';
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
+    const std::string_view line = take_until(rest, '\n');
     if (!trimmed(line).empty()) read_line(line, reading, read);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return reading;
 }

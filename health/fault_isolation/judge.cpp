@@ -218,7 +218,7 @@ void judge_across(Cases& cases, const Tests& tests) {
   }
 }
 
-void judge_rails(Cases& cases, const PairTest& test, std::vector<RailReading> rails, double noise) {
+void judge_rails(Cases& cases, const PairTest& test, std::vector<PairReading> rails, double noise) {
   NodeCase& found = cases.of_node[test.a];
   const bool was_silent = std::ranges::any_of(found.readings, [](const PairReading& reading) {
     return reading.grade == PairGrade::unknown;
@@ -254,10 +254,9 @@ void judge_split(Cases& cases, const Tests& tests) {
   for (std::size_t first = 0; first < tests.size(); ++first) {
     const PairTest& test = tests[first].test;
     if (tests[first].purpose != PairPurpose::split || test.rail != 0) continue;
-    std::vector<RailReading> rails;
+    std::vector<PairReading> rails;
     for (std::size_t i = first; i < tests.size() && tests[i].test.a == test.a; ++i) {
-      const PairReading reading = reading_of(cases, tests[i], baseline);
-      rails.push_back({reading.grade, reading.deviation, reading.gb_per_s});
+      rails.push_back(reading_of(cases, tests[i], baseline));
     }
     judge_rails(cases, test, std::move(rails), baseline.noise_to_name());
   }

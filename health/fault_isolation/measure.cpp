@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
@@ -59,32 +60,24 @@ std::string why_none(const NodeOutput& serving, const NodeOutput& connecting,
 
 PairCommands commands_of(const PairTest& test, const std::vector<PairNode>& nodes, int port,
                          const PairMeasureOptions& options) {
-  PlannedProbe probe;
-  probe.spec = find_probe(options.has_verbs ? "ib-pair" : "tcp");
-  const std::vector<std::string> of_a = hcas_of(test, nodes[test.a]);
-  const std::vector<std::string> of_b = hcas_of(test, nodes[test.b]);
-  const auto words = [&](const std::vector<std::string>& hcas) {
-    std::vector<std::string> all{std::string(probe.spec->name)};
-    if (options.has_verbs) all.insert(all.end(), hcas.begin(), hcas.end());
-    return all;
+  const ProbeSpec* spec = find_probe(options.has_verbs ? "ib-pair" : "tcp");
+  const auto probe_of = [&](const PairNode& node) {
+    PlannedProbe probe{spec, {std::string(spec->name)}, {}};
+    if (options.has_verbs) std::ranges::copy(hcas_of(test, node), std::back_inserter(probe.words));
+    return probe;
   };
-  const int times = options.has_verbs ? static_cast<int>(std::max<std::size_t>(1, of_a.size())) : 1;
-  const std::vector<std::string> seconds{"--seconds", std::to_string(options.time.count())};
-  PairCommands commands;
-  commands.serve.node = nodes[test.a].name;
-  probe.words = words(of_a);
-  commands.serve.words = serving_words(probe, port);
-  commands.connect.node = nodes[test.b].name;
-  probe.words = words(of_b);
-  commands.connect.words = connecting_words(probe, host_of(nodes[test.a].name, options), port);
-  // Of TCP they are how long it waits for its partner.
-  if (options.has_verbs) {
-    commands.serve.words.insert(commands.serve.words.end(), seconds.begin(), seconds.end());
-  }
-  commands.connect.words.insert(commands.connect.words.end(), seconds.begin(), seconds.end());
+  const int times = options.has_verbs ? ports_of(test, nodes) / ports_of_an_hca : 1;
+  const auto deadline = options.time * times + spec->limit;
+  const PairNode& a = nodes[test.a];
+  const PairNode& b = nodes[test.b];
+  PairCommands commands{{a.name, serving_words(probe_of(a), port), options.token, deadline},
+                        {b.name, connecting_words(probe_of(b), host_of(a.name, options), port),
+                         options.token, deadline}};
   for (NodeCommand* command : {&commands.serve, &commands.connect}) {
-    command->token = options.token;
-    command->deadline = options.time * times + probe.spec->limit;
+    // Of a serving TCP they would be how long it waits for its partner.
+    if (command == &commands.connect || options.has_verbs)
+      command->words.insert(command->words.end(),
+                            {"--seconds", std::to_string(options.time.count())});
   }
   return commands;
 }

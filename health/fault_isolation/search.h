@@ -34,7 +34,7 @@ namespace muster {
 
 // What tests of a node's rails one by one gave.
 struct RailSplit {
-  std::vector<RailReading> rails;
+  std::vector<PairReading> rails;
   std::vector<std::size_t> failing;  // places in `rails`
 };
 

@@ -1,6 +1,5 @@
 #include "health/fault_isolation/suspect.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -52,11 +51,11 @@ bool is_slow_beyond_noise(const std::vector<PairReading>& readings, double noise
          is_beyond_noise(sum / static_cast<double>(known), known, noise, limits.deviations_to_name);
 }
 
-void take_mean(PairReading& reading, const std::vector<RailReading>& rails) {
+void take_mean(PairReading& reading, const std::vector<PairReading>& rails) {
   double deviations = 0;
   double gb_per_s = 0;
   reading.weight = 0;
-  for (const RailReading& rail : rails) {
+  for (const PairReading& rail : rails) {
     if (!rail.gb_per_s) continue;
     deviations += rail.deviation;
     gb_per_s += *rail.gb_per_s;
@@ -139,13 +138,13 @@ std::size_t readings_with_good(const std::vector<PairReading>& readings) {
   return static_cast<std::size_t>(std::ranges::count_if(readings, &PairReading::partner_is_good));
 }
 
-std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bool was_silent,
+std::vector<std::size_t> failing_rails(const std::vector<PairReading>& rails, bool was_silent,
                                        double noise, const SearchLimits& limits) {
   std::vector<std::size_t> failing;
   double worst = 0;
   bool is_any_good = false;
   bool is_silent = false;
-  for (const RailReading& rail : rails) {
+  for (const PairReading& rail : rails) {
     if (rail.grade == PairGrade::bad) worst = std::min(worst, rail.deviation);
     is_any_good |= rail.grade == PairGrade::good;
     is_silent |= was_silent && rail.grade == PairGrade::unknown;
@@ -153,7 +152,7 @@ std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bo
   const double beyond =
       std::max(limits.bad_below_median, limits.deviations_of_a_second_rail * noise);
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    const RailReading& rail = rails[i];
+    const PairReading& rail = rails[i];
     const bool bad = (worst < 0 && !is_any_good) ||
                      (rail.grade == PairGrade::bad &&
                       ((rail.deviation <= worst && !is_silent) || rail.deviation <= -beyond));
@@ -163,14 +162,14 @@ std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bo
   return failing;
 }
 
-PairReading reading_of_rails(const std::vector<RailReading>& rails,
+PairReading reading_of_rails(const std::vector<PairReading>& rails,
                              const std::vector<std::size_t>& failing) {
   PairReading reading;
   reading.grade = PairGrade::doubtful;  // good rails do not clear what lies behind them
   bool has_bad = false;
   for (const std::size_t i : failing) has_bad |= rails[i].grade == PairGrade::bad;
   if (!failing.empty()) reading.grade = has_bad ? PairGrade::bad : PairGrade::unknown;
-  for (const RailReading& rail : rails) {
+  for (const PairReading& rail : rails) {
     if (rail.grade == PairGrade::unknown || rail.deviation > reading.deviation) continue;
     reading.deviation = rail.deviation;
     reading.gb_per_s = rail.gb_per_s;

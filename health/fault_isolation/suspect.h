@@ -78,21 +78,15 @@ bool had_bad_pair_across(const std::vector<PairReading>& readings);
 // Pairs with known-good partners: after two of them nothing more is asked.
 std::size_t readings_with_good(const std::vector<PairReading>& readings);
 
-struct RailReading {
-  PairGrade grade = PairGrade::unknown;
-  double deviation = 0;
-  std::optional<double> gb_per_s;
-};
-
-// All, when some are bad and none is good. Else the worst rail that is bad, others that are bad
-// beyond noise (of eight good rails one would be below the limit too often), and silent ones of a
-// node that gave no result before.
-std::vector<std::size_t> failing_rails(const std::vector<RailReading>& rails, bool was_silent,
+// Of rails that were tested one by one: all, when some are bad and none is good. Else the worst one
+// that is bad, others that are bad beyond noise (of eight good rails one would be below the limit
+// too often), and silent ones of a node that gave no result before.
+std::vector<std::size_t> failing_rails(const std::vector<PairReading>& rails, bool was_silent,
                                        double noise, const SearchLimits& limits);
 
 // All rails as one reading: as bad as the worst one, or as all of them on the average when all
 // fail.
-PairReading reading_of_rails(const std::vector<RailReading>& rails,
+PairReading reading_of_rails(const std::vector<PairReading>& rails,
                              const std::vector<std::size_t>& failing);
 
 // "with n5 in round 2: 43.1 GB/s, 10.3 % below the median".

@@ -29,8 +29,8 @@ double with_margin(double measured, bool is_ceiling) {
 NodeReadRequest learning_request() {
   NodeReadRequest request;
   request.sources = gpu_sources();
-  for (const std::string_view source : infiniband_sources()) request.sources.emplace_back(source);
-  for (std::string& source : host_sources({})) request.sources.push_back(std::move(source));
+  for (const auto& more : {infiniband_sources(), host_sources({})})
+    request.sources.insert(request.sources.end(), more.begin(), more.end());
   request.gpus = GpuReadingScope{.processes = false, .inforom = false};
   return request;
 }

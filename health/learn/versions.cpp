@@ -2,8 +2,9 @@
 
 #include <set>
 
-#include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/infiniband_checks.h"
+#include "health/model/judged_check.h"
+#include "health/model/majority.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -16,8 +17,7 @@ Facts gpu_versions(const GpuReadings& gpus) {
   if (const auto driver = gpus.text("driver")) facts["driver"] = *driver;
   std::set<std::string> vbios;
   std::set<std::string> inforom;
-  for (int index = 0; index < gpus.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
+  for (const std::string& device : gpus.devices()) {
     if (const auto text = gpus.text(device + ".vbios")) vbios.emplace(*text);
     if (const auto text = gpus.text(device + ".inforom_image")) inforom.emplace(*text);
   }
@@ -59,6 +59,29 @@ NodeVersions node_versions(const SourceFiles& files, const GpuReadings* gpus) {
   add("ib.fw", infiniband_firmware(files));
   if (gpus != nullptr) add("gpu.versions", gpu_versions(*gpus));
   return versions;
+}
+
+std::map<std::string, HealthFinding> judge_majority(std::string_view check,
+                                                    const std::map<std::string, Facts>& by_node) {
+  std::map<std::string, std::vector<std::string>> told;  // by fact
+  for (const auto& [node, facts] : by_node)
+    for (const auto& [fact, value] : facts) told[fact].push_back(value);
+  std::map<std::string, std::optional<std::string>> usual;
+  for (const auto& [fact, values] : told) usual[fact] = said_by_most(values);
+  std::map<std::string, HealthFinding> findings;
+  for (const auto& [node, facts] : by_node) {
+    JudgedCheck judged(*find_check(check));
+    for (const auto& [fact, value] : facts) {
+      const auto& majority = usual.at(fact);
+      const std::string said = fact + " " + value;
+      if (!majority)
+        judged.unknown(said + ": no version has the majority");
+      else
+        judged.require(value == *majority, said, fact + " " + *majority);
+    }
+    if (auto finding = judged.finding()) findings.emplace(node, *std::move(finding));
+  }
+  return findings;
 }
 
 std::map<std::string, std::vector<HealthFinding>> judge_versions(

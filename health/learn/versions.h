@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "health/compare/majority.h"
+#include "health/checks/host/host_checks.h"
 #include "health/model/gpu_readings.h"
 #include "health/model/source_files.h"
 
@@ -21,6 +21,11 @@ using NodeVersions = std::map<std::string, Facts>;
 
 // What is not there, or was not read, is left out. `gpus` may be null.
 NodeVersions node_versions(const SourceFiles& files, const GpuReadings* gpus);
+
+// One finding for each node: fails for the facts in which it differs from the majority. A fact that
+// it does not tell is none; without a majority it is unknown.
+std::map<std::string, HealthFinding> judge_majority(std::string_view check,
+                                                    const std::map<std::string, Facts>& by_node);
 
 // For nodes of one kind, by the node's name. Nothing of a check that fewer than compared_nodes_min
 // of them tell of.

@@ -65,14 +65,18 @@ bool has_shared_cause(const HealthFinding& finding) {
   return finding.fault_class == FaultClass::infra || (spec && spec->is_often_shared);
 }
 
-HealthFinding make_finding(const CheckSpec& check, std::string device, CheckStatus status) {
+HealthFinding make_finding(const CheckSpec& check, std::string device, CheckStatus status,
+                           std::string value, std::string expected, std::string evidence) {
   HealthFinding finding;
   finding.check = check.id;
   finding.device = std::move(device);
   finding.status = status;
   finding.severity = check.severity;
   finding.fault_class = check.fault;
+  finding.value = std::move(value);
+  finding.expected = std::move(expected);
   finding.source = check.source;
+  if (!evidence.empty()) finding.evidence.push_back(std::move(evidence));
   return finding;
 }
 

@@ -152,7 +152,9 @@ const CheckLimit* find_limit(const CheckSpec& check, std::string_view name);
 bool has_shared_cause(const HealthFinding& finding);
 
 // With the check's severity, class and source.
-HealthFinding make_finding(const CheckSpec& check, std::string device, CheckStatus status);
+HealthFinding make_finding(const CheckSpec& check, std::string device, CheckStatus status,
+                           std::string value = {}, std::string expected = {},
+                           std::string evidence = {});
 
 // The words of a finding's enumerations for the codecs, as they stand in JSON.
 

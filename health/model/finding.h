@@ -54,6 +54,11 @@ inline constexpr std::array<std::string_view, 3> check_status_words{"pass", "fai
 constexpr std::string_view word_of(CheckStatus status) {
   return check_status_words.at(static_cast<std::size_t>(status));
 }
+// Higher is worse: a value that was read and is bad is worse than none.
+constexpr int badness_of(CheckStatus status) {
+  constexpr int by_status[] = {0, 2, 1};
+  return by_status[static_cast<std::size_t>(status)];
+}
 constexpr std::string_view word_of(Remedy remedy) {
   return word(remedy);
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "health/model/source_files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -14,13 +15,8 @@ constexpr std::size_t value_max_bytes = 4096;  // a list of processes is the lon
 constexpr std::int64_t gpus_max = 64;
 constexpr std::string_view rc_suffix = ".rc";
 
-bool is_key_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         c == '.';
-}
-
 bool is_key(std::string_view key) {
-  return !key.empty() && key.size() <= key_max_bytes && std::ranges::all_of(key, is_key_byte);
+  return key.size() <= key_max_bytes && is_word_of(key, "_.");
 }
 
 // One line, whatever a board has burnt into its name.
@@ -92,6 +88,12 @@ std::optional<std::int64_t> GpuReadings::number(std::string_view key) const {
 
 int GpuReadings::count() const {
   return static_cast<int>(std::clamp<std::int64_t>(number("count").value_or(0), 0, gpus_max));
+}
+
+std::vector<std::string> GpuReadings::devices() const {
+  std::vector<std::string> devices;
+  for (int gpu = 0; gpu < count(); ++gpu) devices.push_back("gpu" + std::to_string(gpu));
+  return devices;
 }
 
 std::string line_of(const std::string& key, const GpuReading& reading) {

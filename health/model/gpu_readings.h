@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
@@ -43,6 +44,8 @@ class GpuReadings {
   std::optional<std::int64_t> number(std::string_view key) const;
   // How many GPUs the library counts, of at most 64; 0 also when it does not say.
   int count() const;
+  // "gpu0", "gpu1"…, as many as it counts.
+  std::vector<std::string> devices() const;
 
   // Whether everything was asked that was to be; if not, `calling` is where it stopped.
   bool is_complete() const { return is_complete_; }

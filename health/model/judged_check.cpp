@@ -42,10 +42,4 @@ std::optional<HealthFinding> JudgedCheck::finding() const {
   return finding;
 }
 
-std::vector<HealthFinding> JudgedCheck::findings() const {
-  std::vector<HealthFinding> findings;
-  add_to(findings);
-  return findings;
-}
-
 }  // namespace muster

@@ -30,7 +30,6 @@ class JudgedCheck {
   void set_source(std::string source) { source_ = std::move(source); }
 
   std::optional<HealthFinding> finding() const;
-  std::vector<HealthFinding> findings() const;  // that one, if any
   void add_to(std::vector<HealthFinding>& findings) const { append_findings(findings, finding()); }
 
  private:
@@ -50,7 +49,21 @@ template <void (*judge)(JudgedCheck&, const CheckInput&)>
 std::vector<HealthFinding> in_one_finding(const CheckInput& input) {
   JudgedCheck judged(input.check());
   judge(judged, input);
-  return judged.findings();
+  std::vector<HealthFinding> findings;
+  judged.add_to(findings);
+  return findings;
+}
+
+// The same of each that a list of the profile's host names.
+template <auto list, void (*judge)(JudgedCheck&, const CheckInput&, const std::string&)>
+std::vector<HealthFinding> on_each_listed(const CheckInput& input) {
+  std::vector<HealthFinding> findings;
+  for (const std::string& name : input.profile.host.*list) {
+    JudgedCheck judged(input.check(), name);
+    judge(judged, input, name);
+    judged.add_to(findings);
+  }
+  return findings;
 }
 
 // Required by the profile, or set there: what it would read is missed where it is not there.

@@ -46,16 +46,16 @@ struct Bound {
 
 // The one that is hardest to meet. Nothing: neither the profile nor the fleet says what is right.
 std::optional<Bound> strictest_bound(const HealthProfile& profile, const PerformanceMetric& metric,
-                                     const PerformancePeers& peers) {
+                                     const FleetFigure& fleet) {
   std::optional<Bound> bound;
   const auto floor = profile.floors.find(std::string(metric.name));
   if (floor != profile.floors.end())
     bound = {floor->second, metric.is_ceiling ? "limit of the profile" : "minimum of the profile"};
-  if (!peers.fleet_median || peers.fleet_nodes < fleet_min_nodes) return bound;
+  if (fleet.nodes < fleet_min_nodes) return bound;
   const double share = metric.fleet_pct / 100;
-  const double value = *peers.fleet_median * (metric.is_ceiling ? 1 + share : 1 - share);
+  const double value = fleet.median * (metric.is_ceiling ? 1 + share : 1 - share);
   if (bound && (metric.is_ceiling ? bound->value <= value : bound->value >= value)) return bound;
-  return Bound{value, "fleet median " + number_text(*peers.fleet_median) +
+  return Bound{value, "fleet median " + number_text(fleet.median) +
                           (metric.is_ceiling ? " +" : " -") + number_text(metric.fleet_pct) + " %"};
 }
 
@@ -72,12 +72,12 @@ const PerformanceMetric* find_performance_metric(std::string_view name) {
 
 std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
                                                const PerformanceSample& sample,
-                                               const PerformancePeers& peers) {
+                                               const FleetFigure& fleet) {
   const PerformanceMetric* metric = find_performance_metric(sample.metric);
   check(metric != nullptr, "a performance sample of an unknown metric");
   const bool is_count = metric->counts_faults;
   const auto bound =
-      is_count ? std::optional(Bound{0, sample.note}) : strictest_bound(profile, *metric, peers);
+      is_count ? std::optional(Bound{0, sample.note}) : strictest_bound(profile, *metric, fleet);
   if (!bound) return std::nullopt;
   HealthFinding finding =
       make_finding(*find_check(metric->check), sample.device, CheckStatus::unknown);

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "health/model/finding.h"
 #include "health/model/profile.h"
@@ -46,10 +45,10 @@ struct PerformanceSample {
   bool is_slight = false;  // they are worth a warning and no more
 };
 
-// The same metric elsewhere.
-struct PerformancePeers {
-  std::optional<double> fleet_median;  // over the nodes of this kind
-  int fleet_nodes = 0;
+// What is known of a metric on other nodes of the kind.
+struct FleetFigure {
+  double median = 0;
+  int nodes = 0;
 };
 
 // A median of fewer says little.
@@ -58,6 +57,6 @@ inline constexpr int fleet_min_nodes = 8;
 // Nothing when neither a floor nor the fleet says what is right, and it is no count of faults.
 std::optional<HealthFinding> judge_performance(const HealthProfile& profile,
                                                const PerformanceSample& sample,
-                                               const PerformancePeers& peers);
+                                               const FleetFigure& fleet);
 
 }  // namespace muster

@@ -40,6 +40,10 @@ bool is_excluded(const HealthProfile& profile, std::string_view check, std::stri
   });
 }
 
+bool is_off(const HealthProfile& profile, std::string_view check, std::string_view device) {
+  return setting_of(profile, check).mode == CheckMode::off || is_excluded(profile, check, device);
+}
+
 bool is_required(const HealthProfile& profile, std::string_view check) {
   const CheckSpec* spec = find_check(check);
   if (spec != nullptr && spec->is_always_required) return true;

@@ -12,6 +12,8 @@ namespace muster {
 CheckSetting setting_of(const HealthProfile& profile, std::string_view check);
 // A device that is left out is so with its ports: `mlx5_an0` leaves out "mlx5_an0:1" too.
 bool is_excluded(const HealthProfile& profile, std::string_view check, std::string_view device);
+// Turned off, or left out on the device.
+bool is_off(const HealthProfile& profile, std::string_view check, std::string_view device);
 // Unknown counts against the node. An agent or a probe that does not answer always does.
 bool is_required(const HealthProfile& profile, std::string_view check);
 // A limit that the profile may set, or the usual one.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "health/model/profile.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/model/check.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -34,30 +32,12 @@ constexpr std::array periods{
     // 5 to 20 ms a look, and a stuck process is still there later.
     Period{SourceGroup::processes, seconds(120), seconds(120)}};
 
-SourceGroups as_groups(SourceGroup group) {
-  return static_cast<SourceGroups>(group);
-}
-
 template <class Sources>
-void add_new(std::vector<std::string>& all, const Sources& sources) {
+void add_new(std::vector<std::string>& all, const Sources& sources, const char* probe = "") {
   for (const auto& one : sources) {
-    const std::string source(one);
+    const std::string source = probe + std::string(one);
     if (std::ranges::find(all, source) == all.end()) all.push_back(source);
   }
-}
-
-// What neither states nor counters hold: keys, versions, slots.
-std::vector<std::string_view> other_infiniband_sources() {
-  std::vector<std::string_view> others;
-  const auto holds = [](std::span<const std::string_view> part, std::string_view one) {
-    return std::ranges::find(part, one) != part.end();
-  };
-  for (const std::string_view one : infiniband_sources()) {
-    const bool is_part =
-        holds(infiniband_state_sources(), one) || holds(infiniband_counter_sources(), one);
-    if (!is_part) others.push_back(one);
-  }
-  return others;
 }
 
 // A pattern of ports is one of their devices too. An empty device is all of them.
@@ -71,12 +51,6 @@ bool names_port(const HealthProfile& profile, std::string_view device) {
   });
 }
 
-std::vector<std::string> opened(std::span<const std::string_view> nodes) {
-  std::vector<std::string> sources;
-  for (const std::string_view node : nodes) sources.push_back("open:" + std::string(node));
-  return sources;
-}
-
 }  // namespace
 
 milliseconds period_of(SourceGroup group, bool is_idle) {
@@ -86,7 +60,7 @@ milliseconds period_of(SourceGroup group, bool is_idle) {
 
 SourceGroups group_of(std::string_view check) {
   const CheckSpec* spec = find_check(check);
-  return spec == nullptr ? SourceGroups{0} : as_groups(spec->group);
+  return spec == nullptr ? SourceGroups{0} : static_cast<SourceGroups>(spec->group);
 }
 
 bool runs_in(const CheckSpec& check, Phase phase) {
@@ -110,10 +84,10 @@ std::vector<std::string> sources_of(const HealthProfile& profile, SourceGroups g
   const bool has_states = has(groups, SourceGroup::infiniband_state);
   if (has_states) add_new(sources, infiniband_state_sources());
   if (has(groups, SourceGroup::infiniband_counters)) add_new(sources, infiniband_counter_sources());
-  if (has_states && reads_all(phase)) add_new(sources, other_infiniband_sources());
+  if (has_states && reads_all(phase)) add_new(sources, infiniband_other_sources());
   if (has(groups, SourceGroup::gpu)) add_new(sources, gpu_sources());
   if (has(groups, SourceGroup::processes)) add_new(sources, process_sources());
-  if (has_states && reads_all(phase)) add_new(sources, opened(infiniband_device_nodes()));
+  if (has_states && reads_all(phase)) add_new(sources, infiniband_device_nodes(), "open:");
   if (has(groups, SourceGroup::gpu) && reads_all(phase))
     add_new(sources, gpu_device_nodes(profile));
   for (const CheckSpec* check : every_check()) {

@@ -5,7 +5,6 @@
 
 #include "health/checks/gpu/sources.h"
 #include "health/checks/host/processes.h"
-#include "health/model/finding.h"
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/check_rules.h"
 
@@ -31,16 +30,9 @@ bool seeks_leftovers(const CheckSituation& situation) {
 bool has_something_to_read(const HealthProfile& profile, const CheckSituation& situation,
                            SourceGroup group) {
   if (!has_checks(profile, group, situation.phase)) return false;
-  switch (group) {
-    case SourceGroup::gpu:
-      return profile.gpu.count != 0;
-    case SourceGroup::infiniband_counters:
-      return !profile.ib.ports.empty();
-    case SourceGroup::processes:
-      return watches(situation.phase) || seeks_leftovers(situation);
-    default:
-      return true;
-  }
+  if (group == SourceGroup::gpu) return profile.gpu.count != 0;
+  if (group == SourceGroup::infiniband_counters) return !profile.ib.ports.empty();
+  return group != SourceGroup::processes || watches(situation.phase) || seeks_leftovers(situation);
 }
 
 SourceGroups wanted_groups(const HealthProfile& profile, const CheckSituation& situation) {

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "health/checks/gpu/sources.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -46,8 +44,7 @@ void DeviceNames::boot() {
 // While the host is up a GPU that is gone would shift the names of those behind it.
 bool DeviceNames::take_gpus(const GpuReadings& readings) {
   std::map<std::string, std::string> found;
-  for (int index = 0; index < readings.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
+  for (const std::string& device : readings.devices()) {
     const auto address = readings.text(device + ".bdf");
     const auto normal = address ? normal_pci_address(*address) : std::nullopt;
     if (normal) found[*normal] = device;

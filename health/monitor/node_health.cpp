@@ -1,6 +1,7 @@
 #include "health/monitor/node_health.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace muster {
 
@@ -13,11 +14,8 @@ constexpr std::size_t shown_max = 8192;
 constexpr int fast_reads_max = 120;
 
 bool is_worse(const HealthFinding& one, const HealthFinding& other) {
-  const auto rank = [](const HealthFinding& finding) {
-    return finding.status == CheckStatus::fail ? 2 : finding.status == CheckStatus::unknown ? 1 : 0;
-  };
-  if (rank(one) != rank(other)) return rank(one) > rank(other);
-  return one.severity.remedy > other.severity.remedy;
+  return std::tuple(badness_of(one.status), one.severity.remedy) >
+         std::tuple(badness_of(other.status), other.severity.remedy);
 }
 
 SourceGroups both(SourceGroups one, SourceGroups other) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "health/model/check.h"
-#include "health/model/finding.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {
@@ -21,8 +20,6 @@ constexpr std::size_t boots_max = 64;
 constexpr std::chrono::milliseconds saved_spacing = std::chrono::minutes(5);
 // 16 GPUs of 18 links tell some 150 KiB.
 constexpr std::size_t saved_look_max = 512 << 10;
-
-constexpr const char* identity_keys[] = {"uuid", "serial", "bdf"};
 
 bool is_address(const std::string& device) {
   return normal_pci_address(device) == device;
@@ -41,8 +38,8 @@ GpuReadings identity_of(const GpuReadings& readings) {
     if (const GpuReading* reading = readings.find(key)) identity.add(key, *reading);
   };
   keep("count");
-  for (int index = 0; index < readings.count(); ++index) {
-    for (const char* key : identity_keys) keep("gpu" + std::to_string(index) + "." + key);
+  for (const std::string& device : readings.devices()) {
+    for (const char* key : {"uuid", "serial", "bdf"}) keep(device + "." + key);
   }
   return identity;
 }
@@ -150,10 +147,6 @@ NodeMonitor::Findings NodeMonitor::on_jobs_over(const CheckMoment& now) {
   return collect(kernel_.on_jobs_over(now.since_boot), now);
 }
 
-void NodeMonitor::on_cleared(std::string_view check, std::string_view device) {
-  kernel_.on_cleared(check, device);
-}
-
 bool NodeMonitor::take_look_wanted() {
   return std::exchange(is_look_wanted_, false);
 }
@@ -167,22 +160,17 @@ std::vector<std::string> NodeMonitor::resets_at_epilog() const {
   return gpus;
 }
 
-bool NodeMonitor::is_waiting(const HealthFinding& finding) const {
-  return !is_settled_ && is_address(finding.device);
-}
-
 NodeMonitor::Findings NodeMonitor::collect(KernelEvents events, const CheckMoment& now) {
   Findings told;
   for (std::string& gpu : events.resets) {
-    HealthFinding reset = make_finding(*find_check("gpu.reset"), std::move(gpu), CheckStatus::pass);
-    reset.value = "reset";
-    events.findings.push_back(std::move(reset));
+    events.findings.push_back(
+        make_finding(*find_check("gpu.reset"), std::move(gpu), CheckStatus::pass, "reset"));
   }
   for (HealthFinding& finding : events.findings) {
     const bool is_of_driver =
         finding.check.starts_with("gpu.") && finding.severity.remedy >= Remedy::drain;
     is_look_wanted_ = is_look_wanted_ || is_of_driver;
-    if (is_waiting(finding)) {
+    if (!is_settled_ && is_address(finding.device)) {
       push_bounded(waiting_, std::move(finding), waiting_max);
     } else {
       told.push_back(std::move(finding));

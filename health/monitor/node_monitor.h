@@ -7,7 +7,6 @@
 //   CheckRun(monitor, situation) ─► findings of one run
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -83,7 +82,9 @@ class NodeMonitor {
   // No job is here any more: GPUs of resets_at_epilog() need theirs.
   Findings on_jobs_over(const CheckMoment& now);
   // A person or a repair has seen to a check; an empty device: on all of them.
-  void on_cleared(std::string_view check, std::string_view device);
+  void on_cleared(std::string_view check, std::string_view device) {
+    kernel_.on_cleared(check, device);
+  }
 
   // Since the last call the driver said something that a look at the GPUs tells more of.
   bool take_look_wanted();
@@ -122,7 +123,6 @@ class NodeMonitor {
   Findings resets_between_looks(const GpuReadings& readings, const CheckMoment& now);
   void count_link(const LinkChange& change, const CheckMoment& now);
   void names_changed();
-  bool is_waiting(const HealthFinding& finding) const;
   bool reads_links_only(SourceGroups groups, Phase phase) const;
   std::vector<std::string> without_refused(std::vector<std::string> sources) const;
   void remember_look(const GpuReadings& readings, const SourceFiles& files, SinceBoot at);

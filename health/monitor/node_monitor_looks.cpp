@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "health/checks/gpu/sources.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
 #include "health/checks/infiniband/counter_checks.h"
@@ -20,17 +19,10 @@ namespace {
 constexpr Milliseconds edac_day = std::chrono::hours(24);
 constexpr Milliseconds edac_spacing = std::chrono::hours(1);
 
-bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
-  return before && now && *now < *before;
-}
-
-// The driver of a memory controller was loaded anew.
 bool started_again(const EdacSample& before, const EdacSample& now) {
   return std::ranges::any_of(now.by_controller, [&](const auto& one) {
     const auto earlier = before.by_controller.find(one.first);
-    return earlier != before.by_controller.end() &&
-           (has_fallen(earlier->second.uncorrected, one.second.uncorrected) ||
-            has_fallen(earlier->second.corrected, one.second.corrected));
+    return earlier != before.by_controller.end() && counts_anew(earlier->second, one.second);
   });
 }
 
@@ -45,8 +37,8 @@ SourceFiles compared_files(const SourceFiles& files) {
 
 // What a GPU that does not answer any more was: its board and place.
 void keep_silent_gpus(GpuReadings& now, const GpuReadings& before) {
-  for (int index = 0; index < now.count(); ++index) {
-    const std::string prefix = "gpu" + std::to_string(index) + ".";
+  for (const std::string& device : now.devices()) {
+    const std::string prefix = device + ".";
     if (now.text(prefix + "uuid")) continue;
     const auto& all = before.all();
     for (auto at = all.lower_bound(prefix); at != all.end(); ++at) {
@@ -81,8 +73,7 @@ NodeMonitor::Findings NodeMonitor::look_at_gpus(const GpuReadings& readings,
 NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readings,
                                                         const CheckMoment& now) {
   Findings resets;
-  for (int index = 0; index < readings.count(); ++index) {
-    const std::string gpu = "gpu" + std::to_string(index);
+  for (const std::string& gpu : readings.devices()) {
     const auto before = [&](const std::string& key) {
       return look_ ? look_->readings.number(key) : std::nullopt;
     };
@@ -100,8 +91,7 @@ NodeMonitor::Findings NodeMonitor::resets_between_looks(const GpuReadings& readi
     const bool is_seen = (wants_none && wanted_one) || is_remapped;
     if (!was_logged && !is_seen) continue;
     if (is_seen) kernel_.on_reset(address, now.since_boot);
-    resets.push_back(make_finding(*find_check("gpu.reset"), gpu, CheckStatus::pass));
-    resets.back().value = "reset";
+    resets.push_back(make_finding(*find_check("gpu.reset"), gpu, CheckStatus::pass, "reset"));
   }
   return resets;
 }

@@ -55,7 +55,6 @@ struct NvmlMemoryV2 {
   std::uint64_t free;
   std::uint64_t used;
 };
-static_assert(sizeof(NvmlMemoryV2) == 40);
 inline constexpr unsigned nvml_memory_v2 = nvml_version_word(sizeof(NvmlMemoryV2), 2);
 static_assert(nvml_memory_v2 == 0x02000028);
 
@@ -121,7 +120,6 @@ struct NvmlSramErrors {
   std::uint64_t buckets[5];
   unsigned threshold_exceeded;
 };
-static_assert(sizeof(NvmlSramErrors) == 104);
 inline constexpr unsigned nvml_sram_errors_v1 = nvml_version_word(sizeof(NvmlSramErrors), 1);
 static_assert(nvml_sram_errors_v1 == 0x01000068);
 
@@ -161,7 +159,6 @@ struct NvmlFabricInfoV3 {  // version 2 ends behind the mask
   unsigned health_mask;
   unsigned char health_summary;
 };
-static_assert(sizeof(NvmlFabricInfoV3) == 40);
 static_assert(offsetof(NvmlFabricInfoV3, health_summary) == 36);
 inline constexpr unsigned nvml_fabric_info_v2 = nvml_version_word(36, 2);
 inline constexpr unsigned nvml_fabric_info_v3 = nvml_version_word(sizeof(NvmlFabricInfoV3), 3);
@@ -172,7 +169,6 @@ struct NvmlTemperature {
   unsigned sensor;
   int celsius;
 };
-static_assert(sizeof(NvmlTemperature) == 12);
 inline constexpr unsigned nvml_temperature_v1 = nvml_version_word(sizeof(NvmlTemperature), 1);
 static_assert(nvml_temperature_v1 == 0x0100000c);
 
@@ -180,7 +176,6 @@ struct NvmlMarginTemperature {
   unsigned version;
   int celsius;
 };
-static_assert(sizeof(NvmlMarginTemperature) == 8);
 inline constexpr unsigned nvml_margin_v1 = nvml_version_word(sizeof(NvmlMarginTemperature), 1);
 static_assert(nvml_margin_v1 == 0x01000008);
 
@@ -189,7 +184,6 @@ struct NvmlRepairStatus {
   unsigned channel_pending;
   unsigned tpc_pending;
 };
-static_assert(sizeof(NvmlRepairStatus) == 12);
 inline constexpr unsigned nvml_repair_v1 = nvml_version_word(sizeof(NvmlRepairStatus), 1);
 static_assert(nvml_repair_v1 == 0x0100000c);
 
@@ -210,7 +204,6 @@ struct NvmlLinkInfoV2 {  // version 1 ends behind is_encrypted
   NvmlLinkFirmware firmware[100];
   unsigned firmwares;
 };
-static_assert(sizeof(NvmlLinkInfoV2) == 1612);
 inline constexpr unsigned nvml_link_info_v1 = nvml_version_word(8, 1);
 inline constexpr unsigned nvml_link_info_v2 = nvml_version_word(sizeof(NvmlLinkInfoV2), 2);
 static_assert(nvml_link_info_v2 == 0x0200064c);

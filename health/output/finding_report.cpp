@@ -4,24 +4,15 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 #include <tuple>
 
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
 namespace {
-
-template <class Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number number{};
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
-  return number;
-}
 
 std::optional<std::string> first_seen_of(const HealthFinding& finding, const RunFacts& run,
                                          const Streaks& streaks) {
@@ -64,13 +55,15 @@ std::string plain_number(double number) {
 
 ReportValue report_value(const std::string& text) {
   ReportValue value;
-  const auto whole = parse_number<std::int64_t>(text);
+  const auto whole = read_integer(text);
   if (whole && std::to_string(*whole) == text) {
     value.whole = whole;
     return value;
   }
-  const auto number = parse_number<double>(text);
-  if (number && std::isfinite(*number) && plain_number(*number) == text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+  if (is_number && std::isfinite(number) && plain_number(number) == text) {
     value.number = number;
   } else if (!text.empty()) {
     value.text = text;

@@ -4,10 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <string_view>
-#include <utility>
-
-#include "health/output/finding_report.h"
 
 namespace muster {
 
@@ -76,9 +72,14 @@ std::string totals_of(const std::vector<FindingReport>& reports) {
          " unknown=" + std::to_string(counts[3]);
 }
 
-std::string head_of(std::string_view metric, std::string_view help) {
-  return "# HELP " + std::string(metric) + " " + std::string(help) + "\n# TYPE " +
-         std::string(metric) + " gauge\n";
+// The lines of a metric, by their labels; those without any have none.
+std::string gauge(const std::string& metric, std::string_view help,
+                  const std::map<std::string, std::string>& values) {
+  std::string text =
+      "# HELP " + metric + " " + std::string(help) + "\n# TYPE " + metric + " gauge\n";
+  for (const auto& [labels, value] : values)
+    text += metric + (labels.empty() ? " " : "{" + labels + "} ") + value + "\n";
+  return text;
 }
 
 // Of the finding's host, with what divides it from the next label; empty where none is told.
@@ -95,12 +96,10 @@ std::string check_lines(const std::vector<FindingReport>& reports, HostNames hos
     const auto [at, is_first] = codes.emplace(labels, report.code);
     if (!is_first) at->second = worst_code(at->second, report.code);
   }
-  std::string text =
-      head_of("muster_health_check", "State of a check: 0 ok, 1 warning, 2 critical, 3 unknown.");
-  for (const auto& [labels, code] : codes) {
-    text += "muster_health_check{" + labels + "} " + std::to_string(static_cast<int>(code)) + "\n";
-  }
-  return text;
+  std::map<std::string, std::string> values;
+  for (const auto& [labels, code] : codes) values[labels] = std::to_string(static_cast<int>(code));
+  return gauge("muster_health_check", "State of a check: 0 ok, 1 warning, 2 critical, 3 unknown.",
+               values);
 }
 
 // A clock's mistake is no number for a metric.
@@ -115,20 +114,16 @@ std::string duration_lines(const std::vector<FindingReport>& reports, HostNames 
     const std::string check = "check=\"" + prometheus_label(report.check) + "\"";
     durations[host_label(report, hosts) + check] += seconds_of(report);
   }
-  std::string text =
-      head_of("muster_health_duration_seconds", "Time that a check took, on all devices.");
-  for (const auto& [labels, duration] : durations) {
-    text += "muster_health_duration_seconds{" + labels + "} " + plain_number(duration) + "\n";
-  }
-  return text;
+  std::map<std::string, std::string> values;
+  for (const auto& [labels, duration] : durations) values[labels] = plain_number(duration);
+  return gauge("muster_health_duration_seconds", "Time that a check took, on all devices.", values);
 }
 
 std::string last_run_line(Time last_run) {
   const std::int64_t ms = std::max<std::int64_t>(0, to_ms(last_run));
   const std::string fraction = std::to_string(1000 + ms % 1000).substr(1);
-  return head_of("muster_health_last_run_timestamp_seconds", "When the checks ran last.") +
-         "muster_health_last_run_timestamp_seconds " + std::to_string(ms / 1000) + "." + fraction +
-         "\n";
+  return gauge("muster_health_last_run_timestamp_seconds", "When the checks ran last.",
+               {{"", std::to_string(ms / 1000) + "." + fraction}});
 }
 
 // The driver's own word for what a GPU needs.
@@ -144,12 +139,10 @@ std::string recovery_lines(const std::vector<FindingReport>& reports, HostNames 
     if (!is_first) at->second = std::max(at->second, *report.value.whole);
   }
   if (actions.empty()) return {};
-  std::string text = head_of("muster_health_recovery_action",
-                             "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot.");
-  for (const auto& [labels, action] : actions) {
-    text += "muster_health_recovery_action{" + labels + "} " + std::to_string(action) + "\n";
-  }
-  return text;
+  std::map<std::string, std::string> values;
+  for (const auto& [labels, action] : actions) values[labels] = std::to_string(action);
+  return gauge("muster_health_recovery_action",
+               "What the driver asks for: 0 nothing, 1 GPU reset, 2 node reboot.", values);
 }
 
 }  // namespace

@@ -1,23 +1,11 @@
 #include "health/output/slurm.h"
 
-#include <algorithm>
-
 #include "scheduler/text/text.h"
 
 namespace muster {
 
-namespace {
-
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == '-';
-}
-
-}  // namespace
-
 bool is_slurm_node_name(const std::string& name) {
-  return !name.empty() && name.front() != '-' && std::ranges::all_of(name, is_name_character) &&
-         lower_case(name) != "all";
+  return is_word_of(name, "._-") && name.front() != '-' && lower_case(name) != "all";
 }
 
 std::optional<std::vector<std::string>> slurm_drain(const std::string& node,
@@ -44,14 +32,6 @@ std::optional<std::vector<std::string>> slurm_action(const SlurmNode& node, cons
     return std::nullopt;
   }
   return slurm_undrain(node.name);
-}
-
-int slurm_exit_code(const PrologAnswer& answer) {
-  return std::holds_alternative<StartJob>(answer) ? 0 : 1;
-}
-
-int slurm_exit_code(const NodeVerdict& verdict) {
-  return verdict.is_drained() ? 1 : 0;
 }
 
 }  // namespace muster

@@ -30,8 +30,12 @@ std::optional<std::vector<std::string>> slurm_action(const SlurmNode& node, cons
                                                      const NodeVerdict& verdict);
 
 // Of a prolog: 1 drains the node and requeues the job.
-int slurm_exit_code(const PrologAnswer& answer);
+inline int slurm_exit_code(const PrologAnswer& answer) {
+  return std::holds_alternative<StartJob>(answer) ? 0 : 1;
+}
 // Of an epilog or a health check: whether a drain stands.
-int slurm_exit_code(const NodeVerdict& verdict);
+inline int slurm_exit_code(const NodeVerdict& verdict) {
+  return verdict.is_drained() ? 1 : 0;
+}
 
 }  // namespace muster

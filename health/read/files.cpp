@@ -14,12 +14,9 @@
 #include <climits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 
-#include "health/model/profile.h"
-#include "health/model/source_files.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
@@ -30,13 +27,11 @@ namespace {
 
 constexpr std::string_view unanswered = "no answer within ";
 
-void add_line(std::string& text, std::string_view key, const std::string& value) {
-  text.append(key).append(" ").append(value).append("\n");
-}
-
-template <class Number>
-void add_line(std::string& text, std::string_view key, Number value) {
-  add_line(text, key, std::to_string(value));
+FileReading lines_of(std::initializer_list<std::pair<const char*, std::string>> said) {
+  FileReading reading;
+  for (const auto& [key, value] : said)
+    reading.text.append(key).append(" ").append(value).append("\n");
+  return reading;
 }
 
 std::string limit_text(rlim_t limit) {
@@ -115,11 +110,9 @@ FileReading owner_reading(int directory, const std::string& path) {
   struct stat file {};
   if (::fstatat(directory, path.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0)
     return failed_reading(errno);
-  FileReading reading;
-  add_line(reading.text, "uid", file.st_uid);
-  add_line(reading.text, "bytes", file.st_size);
-  add_line(reading.text, "modified_s", file.st_mtim.tv_sec);
-  return reading;
+  return lines_of({{"uid", std::to_string(file.st_uid)},
+                   {"bytes", std::to_string(file.st_size)},
+                   {"modified_s", std::to_string(file.st_mtim.tv_sec)}});
 }
 
 // statvfs:
@@ -127,13 +120,11 @@ FileReading space_reading(int directory, const std::string& path) {
   const OpenFile file(::openat(directory, path.c_str(), O_PATH | O_CLOEXEC));
   struct statvfs space {};
   if (file.fd < 0 || ::fstatvfs(file.fd, &space) != 0) return failed_reading(errno);
-  FileReading reading;
-  add_line(reading.text, "bytes", space.f_blocks * space.f_frsize);
-  add_line(reading.text, "bytes_available", space.f_bavail * space.f_frsize);
-  add_line(reading.text, "inodes", space.f_files);
-  add_line(reading.text, "inodes_available", space.f_favail);
-  add_line(reading.text, "read_only", (space.f_flag & ST_RDONLY) != 0 ? 1 : 0);
-  return reading;
+  return lines_of({{"bytes", std::to_string(space.f_blocks * space.f_frsize)},
+                   {"bytes_available", std::to_string(space.f_bavail * space.f_frsize)},
+                   {"inodes", std::to_string(space.f_files)},
+                   {"inodes_available", std::to_string(space.f_favail)},
+                   {"read_only", (space.f_flag & ST_RDONLY) != 0 ? "1" : "0"}});
 }
 
 // open:
@@ -160,10 +151,7 @@ FileReading limit_reading(std::string_view name) {
     if (known_name != name) continue;
     rlimit limit{};
     if (::getrlimit(resource, &limit) != 0) return failed_reading(errno);
-    FileReading reading;
-    add_line(reading.text, "soft", limit_text(limit.rlim_cur));
-    add_line(reading.text, "hard", limit_text(limit.rlim_max));
-    return reading;
+    return lines_of({{"soft", limit_text(limit.rlim_cur)}, {"hard", limit_text(limit.rlim_max)}});
   }
   return {{}, "no such limit", true};
 }
@@ -172,12 +160,10 @@ FileReading limit_reading(std::string_view name) {
 FileReading clock_reading() {
   timex clock{};  // no modes: nothing is set
   if (::adjtimex(&clock) < 0) return failed_reading(errno);
-  FileReading reading;
-  add_line(reading.text, "status", clock.status);
   const bool is_nano = (clock.status & STA_NANO) != 0;
-  add_line(reading.text, "offset_us", is_nano ? clock.offset / 1000 : clock.offset);
-  add_line(reading.text, "max_error_us", clock.maxerror);
-  return reading;
+  return lines_of({{"status", std::to_string(clock.status)},
+                   {"offset_us", std::to_string(is_nano ? clock.offset / 1000 : clock.offset)},
+                   {"max_error_us", std::to_string(clock.maxerror)}});
 }
 
 // ---- one pass over the sources
@@ -345,17 +331,8 @@ bool did_not_answer(const FileReading& reading) {
   return reading.error.starts_with(unanswered);
 }
 
-std::optional<std::string_view> probe_value(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const std::string_view line = take_until(text, '\n');
-    if (line.starts_with(key) && line.substr(key.size()).starts_with(' '))
-      return line.substr(key.size() + 1);
-  }
-  return std::nullopt;
-}
-
 std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key) {
-  const auto said = probe_value(text, key);
+  const auto said = value_in_lines(text, key, ' ');
   return said ? read_integer(*said) : std::nullopt;
 }
 

@@ -61,8 +61,7 @@ bool did_not_answer(const FileReading& reading);
 // With the reason of a call that failed.
 FileReading failed_reading(int error_number);
 
-// The value behind a key, in what a call told.
-std::optional<std::string_view> probe_value(std::string_view text, std::string_view key);
+// The number behind a key, in what a call told.
 std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 // not read by a helper, for no driver is asked. One thread.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "health/model/source_files.h"
+
 namespace muster {
 
 namespace {
@@ -24,14 +26,11 @@ std::string unescaped(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t at = 0; at < text.size(); ++at) {
-    unsigned byte = 0;
-    const std::string_view digits =
-        text.substr(at).starts_with("\\x") ? text.substr(at + 2, 2) : "";
-    const char* end = digits.data() + digits.size();
-    const bool is_byte =
-        digits.size() == 2 && std::from_chars(digits.data(), end, byte, 16).ptr == end;
-    plain += is_byte ? static_cast<char>(byte) : text[at];
-    if (is_byte) at += 3;
+    const bool has_room = text.substr(at).starts_with("\\x") && at + 4 <= text.size();
+    const auto byte =
+        has_room ? whole_number<std::uint8_t>(text.substr(at + 2, 2), 16) : std::nullopt;
+    plain += byte ? static_cast<char>(*byte) : text[at];
+    if (byte) at += 3;
   }
   return plain;
 }

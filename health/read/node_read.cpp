@@ -48,37 +48,29 @@ bool NodeRead::is_listed(std::string_view path) const {
 }
 
 bool NodeRead::take(const HelperMessage& message) {
-  if (const auto* begins = std::get_if<FileBegins>(&message)) return file_begins(*begins);
-  if (const auto* file = std::get_if<FileIsRead>(&message)) return file_is_read(*file);
-  if (std::holds_alternative<FilesOver>(message)) return files_over();
-  if (const auto* begins = std::get_if<GpuCallBegins>(&message)) return gpu_call_begins(*begins);
-  if (const auto* gpu = std::get_if<GpuIsRead>(&message)) return gpu_is_read(*gpu);
-  return std::holds_alternative<ReadOver>(message) && read_over();
+  if (part_ == Part::files) {
+    if (const auto* begins = std::get_if<FileBegins>(&message)) return file_begins(*begins);
+    if (const auto* file = std::get_if<FileIsRead>(&message)) return file_is_read(*file);
+  } else if (readings_.gpus) {
+    if (const auto* begins = std::get_if<GpuCallBegins>(&message)) return gpu_call_begins(*begins);
+    if (const auto* gpu = std::get_if<GpuIsRead>(&message)) return gpu_is_read(*gpu);
+  }
+  return part_over(message);
 }
 
 bool NodeRead::file_begins(const FileBegins& message) {
-  if (part_ != Part::files) return false;
   at_hand_ = message.path;
   return true;
 }
 
 bool NodeRead::file_is_read(const FileIsRead& message) {
-  if (part_ != Part::files || !has_room(message.path, message.reading.text)) return false;
+  if (!has_room(message.path, message.reading.text)) return false;
   readings_.files.add(message.path, message.reading);
   at_hand_.clear();
   return true;
 }
 
-bool NodeRead::files_over() {
-  if (part_ != Part::files) return false;
-  part_ = Part::gpus;
-  files_left_ = request_.sources.size();
-  at_hand_.clear();
-  return true;
-}
-
 bool NodeRead::gpu_call_begins(const GpuCallBegins& message) {
-  if (part_ != Part::gpus || !readings_.gpus) return false;
   gpus_begun_ = true;
   readings_.gpus->begin_call(message.call);
   at_hand_ = message.call;
@@ -86,18 +78,22 @@ bool NodeRead::gpu_call_begins(const GpuCallBegins& message) {
 }
 
 bool NodeRead::gpu_is_read(const GpuIsRead& message) {
-  if (part_ != Part::gpus || !readings_.gpus) return false;
   if (!has_room(message.key, message.reading.value)) return false;
   readings_.gpus->add(message.key, message.reading);
   at_hand_.clear();
   return true;
 }
 
-bool NodeRead::read_over() {
-  if (part_ != Part::gpus) return false;
-  if (readings_.gpus) readings_.gpus->complete();
+bool NodeRead::part_over(const HelperMessage& message) {
+  const bool are_files = part_ == Part::files;
+  const bool is_meant = are_files ? std::holds_alternative<FilesOver>(message)
+                                  : std::holds_alternative<ReadOver>(message);
+  if (!is_meant) return false;
   at_hand_.clear();
-  is_over_ = true;
+  part_ = Part::gpus;
+  files_left_ = request_.sources.size();
+  is_over_ = !are_files;
+  if (is_over_ && readings_.gpus) readings_.gpus->complete();
   return true;
 }
 

@@ -49,10 +49,9 @@ class NodeRead {
   bool has_room(std::string_view name, std::string_view text);
   bool file_begins(const FileBegins& message);
   bool file_is_read(const FileIsRead& message);
-  bool files_over();
   bool gpu_call_begins(const GpuCallBegins& message);
   bool gpu_is_read(const GpuIsRead& message);
-  bool read_over();
+  bool part_over(const HelperMessage& message);
   void lose(const std::string& why);
 
   NodeReadRequest request_;

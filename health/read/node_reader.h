@@ -15,7 +15,6 @@
 
 #include <chrono>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <variant>

@@ -22,8 +22,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

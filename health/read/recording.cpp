@@ -8,17 +8,13 @@
 #include <filesystem>
 #include <system_error>
 
-#include "health/model/source_files.h"
+#include "health/read/files.h"
 
 namespace muster {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
 
 class RootWriter {
  public:
@@ -83,7 +79,7 @@ class RootWriter {
     make_folder(parent_of(path));
     const std::string file = root_ + path;
     const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (fd < 0) return fail(path, reason(errno));
+    if (fd < 0) return fail(path, failed_reading(errno).error);
     std::size_t done = 0;
     while (done < text.size()) {
       const ssize_t size = ::write(fd, text.data() + done, text.size() - done);
@@ -93,12 +89,13 @@ class RootWriter {
     }
     const int error = errno;
     const bool is_closed = ::close(fd) == 0;
-    if (done < text.size() || !is_closed) fail(path, reason(done < text.size() ? error : errno));
+    if (done < text.size() || !is_closed)
+      fail(path, failed_reading(done < text.size() ? error : errno).error);
   }
 
   void write_link(const std::string& key, const std::string& path, const std::string& target) {
     if (::symlink(target.c_str(), (root_ + path).c_str()) == 0) return;
-    if (errno != EEXIST) return fail(path, reason(errno));
+    if (errno != EEXIST) return fail(path, failed_reading(errno).error);
     place_reading(key, {target, {}, false});  // what it leads to was read as well
   }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "health/model/profile.h"
-
 namespace muster {
 
 namespace {

@@ -34,12 +34,8 @@ std::uint64_t hash_of_words(const std::array<std::string_view, 4>& words) {
   return hash ^ (hash >> 32);
 }
 
-// A value that was read and is bad is worse than none.
 auto badness(const HealthFinding& finding) {
-  const int status = finding.status == CheckStatus::fail      ? 2
-                     : finding.status == CheckStatus::unknown ? 1
-                                                              : 0;
-  return std::tuple(status, finding.severity.remedy, finding.severity.stops_job,
+  return std::tuple(badness_of(finding.status), finding.severity.remedy, finding.severity.stops_job,
                     finding.severity.on_recurrence);
 }
 

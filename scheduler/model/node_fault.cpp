@@ -12,7 +12,7 @@ constexpr std::string_view prefix = "muster:";
 std::string word_of_reason(std::string_view text, std::string_view allowed) {
   std::string word(text);
   for (char& c : word) {
-    if (!is_made_of_letters({&c, 1}, allowed)) c = '_';
+    if (!is_word_of({&c, 1}, allowed)) c = '_';
   }
   return word;
 }

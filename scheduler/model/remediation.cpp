@@ -21,7 +21,7 @@ std::optional<std::string_view> placeholder_at(std::string_view word, std::size_
 }
 
 bool is_plain(std::string_view value) {
-  return !value.starts_with('-') && is_made_of_letters(value, "_.:-");
+  return !value.starts_with('-') && is_word_of(value, "_.:-");
 }
 
 // "0000:3b:00.0": of a GPU that fell off before the driver numbered it.

@@ -68,13 +68,6 @@ std::string without_controls(std::string_view text) {
   return shown;
 }
 
-bool is_made_of_letters(std::string_view text, std::string_view others) {
-  return !text.empty() && std::ranges::all_of(text, [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           others.find(c) != others.npos;
-  });
-}
-
 std::string enumerated(const std::vector<std::string>& parts, std::string_view last) {
   if (parts.size() < 2) return joined(parts);
   std::vector<std::string> first(parts.begin(), parts.end() - 1);
@@ -86,6 +79,35 @@ std::string shortened(std::string_view text, std::size_t most_bytes) {
   std::size_t end = most_bytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::vector<std::string_view> words_in(std::string_view text, std::string_view between,
+                                       std::size_t most) {
+  std::vector<std::string_view> words;
+  std::size_t begin = text.find_first_not_of(between);
+  while (begin != text.npos && words.size() < most) {
+    const std::size_t end = std::min(text.size(), text.find_first_of(between, begin));
+    words.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(between, end);
+  }
+  return words;
+}
+
+std::optional<std::string_view> value_in_lines(std::string_view text, std::string_view key,
+                                               char mark) {
+  while (!text.empty()) {
+    const std::string_view line = take_until(text, '\n');
+    if (line.starts_with(key) && line.substr(key.size()).starts_with(mark))
+      return line.substr(key.size() + 1);
+  }
+  return std::nullopt;
+}
+
+bool is_word_of(std::string_view text, std::string_view also) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           also.find(c) != also.npos;
+  });
 }
 
 std::string lower_case(std::string_view text) {

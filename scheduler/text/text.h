@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,18 @@ inline std::string_view take_until(std::string_view& text, char end) {
   return part;
 }
 
+// The words between the white space, or between other characters; the first `most` of them.
+std::vector<std::string_view> words_in(std::string_view text,
+                                       std::string_view between = white_space,
+                                       std::size_t most = std::string_view::npos);
+
+// What stands behind the key and the mark in the first line that begins with them: "KEY=text".
+std::optional<std::string_view> value_in_lines(std::string_view text, std::string_view key,
+                                               char mark);
+
+// Whether a text is letters, digits and characters of `also`, and not empty.
+bool is_word_of(std::string_view text, std::string_view also);
+
 // Whether a text holds another, anywhere in it.
 inline bool mentions(std::string_view text, std::string_view part) {
   return text.find(part) != text.npos;
@@ -49,8 +62,6 @@ inline bool is_made_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == text.npos;
 }
 
-// Letters and digits of ASCII, and those of `others`; not empty.
-bool is_made_of_letters(std::string_view text, std::string_view others);
 
 // "a, b or c", with " or " before the last.
 std::string enumerated(const std::vector<std::string>& parts, std::string_view last);

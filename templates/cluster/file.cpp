@@ -56,7 +56,7 @@ void read_ports(const Value& value, ComputeTarget& target) {
 
 // Refuses an option in disguise and a shell's letters: both go into the command line of ssh.
 bool is_plain_name(std::string_view name) {
-  return name.size() <= 253 && !name.starts_with('-') && is_made_of_letters(name, "-_.:@%\\$");
+  return name.size() <= 253 && !name.starts_with('-') && is_word_of(name, "-_.:@%\\$");
 }
 
 void read_plain(const Value& value, std::string& field) {

@@ -38,7 +38,7 @@ void read_code_text(const Value& value, const std::string& text, Reading& readin
 }
 
 bool is_variable_name(std::string_view name) {
-  return is_made_of_letters(name, "_") && (name.front() < '0' || name.front() > '9');
+  return is_word_of(name, "_") && (name.front() < '0' || name.front() > '9');
 }
 
 // Variables that muster sets on every rank, or for one type of distribution.

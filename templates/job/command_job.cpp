@@ -85,7 +85,7 @@ void check_processes(const Value& distribution, const Value& command, const JobS
 }
 
 bool is_job_name(std::string_view name) {
-  return name.size() <= 255 && is_made_of_letters(name, "_-") && name.front() != '_' &&
+  return name.size() <= 255 && is_word_of(name, "_-") && name.front() != '_' &&
          name.front() != '-';
 }
 

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 bool is_data_name(std::string_view name) {
-  return name.size() <= 255 && is_made_of_letters(name, "_.-") && name.front() != '.' &&
+  return name.size() <= 255 && is_word_of(name, "_.-") && name.front() != '.' &&
          name.front() != '-';
 }
 

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 bool is_azure_component_name(std::string_view name) {
-  return is_made_of_letters(name, "_") && name.front() >= 'a' && name.front() <= 'z' &&
+  return is_word_of(name, "_") && name.front() >= 'a' && name.front() <= 'z' &&
          lower_case(name) == name;
 }
 

@@ -321,7 +321,7 @@ void read_pipeline_settings(const Value& value) {
 
 // Bindings separate the parts of a name by dots.
 void check_step_name(const Value& step) {
-  if (!is_made_of_letters(step.key(), "_-")) {
+  if (!is_word_of(step.key(), "_-")) {
     step.error("a step's name has letters, digits, '_' and '-' only");
   }
 }

@@ -61,7 +61,7 @@ std::optional<double> percent(const Value& value) {
 std::optional<std::string> name_text(const Value& value) {
   const auto text = value.text();
   if (!text) return std::nullopt;
-  if (is_made_of_letters(*text, "-_.") && text->size() <= longest_name) return text;
+  if (is_word_of(*text, "-_.") && text->size() <= longest_name) return text;
   value.error("expected at most " + std::to_string(longest_name) +
               " letters, digits, '-', '_' and '.', got " + quoted_text(*text));
   return std::nullopt;

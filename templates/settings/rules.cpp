@@ -105,7 +105,7 @@ void read_condition(const Value& value, RestartRule& rule) {
 std::string read_id(const Value& value, std::set<std::string>& taken) {
   const auto text = value.text();
   if (!text) return "";
-  if (!is_made_of_letters(*text, "-") || lower_case(*text) != *text || text->size() > longest_id) {
+  if (!is_word_of(*text, "-") || lower_case(*text) != *text || text->size() > longest_id) {
     value.error("expected at most " + std::to_string(longest_id) +
                 " small letters, digits and '-', got " + quoted_text(*text));
   } else if (!taken.insert(*text).second) {

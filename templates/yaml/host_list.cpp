@@ -107,7 +107,7 @@ Result<Names> expand_name(std::string_view name) {
 }
 
 bool is_host_name(std::string_view name) {
-  return name.size() <= 253 && !name.starts_with('-') && is_made_of_letters(name, "-._:");
+  return name.size() <= 253 && !name.starts_with('-') && is_word_of(name, "-._:");
 }
 
 }  // namespace

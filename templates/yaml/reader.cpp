@@ -422,7 +422,7 @@ std::string key_within(std::string_view text) {
   for (std::size_t line = text.find('\n'); line != text.npos; line = text.find('\n', line + 1)) {
     const std::size_t begin = std::min(text.find_first_not_of(" \t", line + 1), text.size());
     std::size_t end = begin;
-    while (end < text.size() && is_made_of_letters(text.substr(end, 1), "_-.$")) ++end;
+    while (end < text.size() && is_word_of(text.substr(end, 1), "_-.$")) ++end;
     const bool is_key = end > begin && end < text.size() && text[end] == ':' &&
                         (end + 1 == text.size() || is_blank(text[end + 1]));
     if (is_key) return std::string(text.substr(begin, end - begin));

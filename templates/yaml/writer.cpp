@@ -49,7 +49,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 bool is_plain(std::string_view text) {
-  return is_made_of_letters(text, "_-./") && text.front() != '-' && text.front() != '.';
+  return is_word_of(text, "_-./") && text.front() != '-' && text.front() != '.';
 }
 
 // In any version of YAML a number or a date that is plain begins with a digit.

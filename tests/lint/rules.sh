@@ -39,20 +39,19 @@ templates: templates/cluster templates/job templates/pipeline templates/settings
 health/model: scheduler/model
 health/checks: health/model scheduler/model
 health/checks/infiniband: health/model
-health/compare: health/model
 health/nvml: health/model scheduler/model
 health/read: health/model health/nvml scheduler/model
 health/benchmark/tools: health/model health/read scheduler/model
-health/checks/host: health/checks health/compare health/model health/read
+health/checks/host: health/checks health/model health/read
 health/checks/gpu: health/checks/host health/model
 health/checks/kernel: health/model health/read
 health/fabric: health/benchmark/tools health/model health/read scheduler/model
-health/learn: health/checks/gpu health/checks/host health/checks/infiniband health/compare
+health/learn: health/checks/gpu health/checks/host health/checks/infiniband
 health/learn: health/model health/read
 health/verdict: health/model scheduler/model
 health/monitor: health/checks/gpu health/checks/host health/checks/infiniband health/checks/kernel
 health/monitor: health/model health/nvml health/read health/verdict
-health/benchmark: health/benchmark/tools health/compare health/model health/monitor health/read
+health/benchmark: health/benchmark/tools health/model health/monitor health/read
 health/benchmark: health/verdict scheduler/model
 health/fault_isolation: health/benchmark health/model
 health/output: health/model health/verdict scheduler/model

@@ -149,11 +149,9 @@ std::uint64_t disk_probe_bytes(std::uint64_t wanted, std::uint64_t free_bytes) {
 
 std::vector<PerformanceSample> disk_samples(const DiskProbeOptions& options) {
   DiskFile file(options.directory);
+  const std::string why = file.prepare(options);
+  if (!why.empty()) return no_numbers(disk_metrics, why);
   std::vector<PerformanceSample> samples;
-  if (const std::string why = file.prepare(options); !why.empty()) {
-    for (const std::string_view metric : disk_metrics) samples.push_back(no_number(metric, why));
-    return samples;
-  }
   FioCall call{DiskWay::write, file.path(), file.bytes(), options.time / 2, file.is_direct()};
   call.bytes = run_fio(call, samples);  // there may have been no time for all of it
   call.way = DiskWay::read;

@@ -1,7 +1,6 @@
 #include "health/benchmark/tools/infiniband.h"
 
 #include <algorithm>
-#include <array>
 #include <thread>
 #include <utility>
 
@@ -13,47 +12,35 @@ namespace muster {
 
 namespace {
 
-// A message that large fills the link with few of them under way.
-constexpr const char* bandwidth_message_bytes = "1048576";
-constexpr const char* latency_message_bytes = "2";
+struct Perftest {
+  PerftestKind kind;
+  const char* program;
+  const char* message_bytes;
+  std::string_view title;  // of the column
+  std::size_t column;
+  const char* pair_metric;
+};
+// A message of a MiB fills the link with few of them under way.
+constexpr Perftest perftests[] = {{PerftestKind::write_bandwidth, "ib_write_bw", "1048576",
+                                   "BW average[Gb/sec]", 3, "ib_write_bw_host_gbps"},
+                                  {PerftestKind::write_latency, "ib_write_lat", "2",
+                                   "99% percentile[usec]", 7, "ib_latency_p99_us"}};
+constexpr const Perftest& perftest_of(PerftestKind kind) {
+  return perftests[static_cast<std::size_t>(kind)];
+}
 // With a duration instead, the tool prints no percentiles.
 constexpr const char* latency_rounds = "20000";
-constexpr std::string_view bandwidth_title = "BW average[Gb/sec]";
-constexpr std::size_t bandwidth_column = 3;
-constexpr std::string_view latency_title = "99% percentile[usec]";
-constexpr std::size_t latency_column = 7;
 constexpr std::size_t columns_max = 32;
 
 // Of a line of numbers; other lines may stand between title and numbers ("Conflicting CPU
 // frequency values detected").
 std::optional<double> column_of(std::string_view line, std::size_t column) {
-  const auto words = words_in_line(line, columns_max);
+  const auto words = words_in(line, white_space, columns_max);
   if (words.size() <= column + 1) return std::nullopt;
   for (const std::string_view word : words) {
     if (!read_number(word)) return std::nullopt;
   }
   return read_number(words[column]);
-}
-
-// A positive one of the last line of numbers below the title.
-std::optional<double> last_in_table(std::string_view output, std::string_view title,
-                                    std::size_t column) {
-  bool is_below = false;
-  std::optional<double> last;
-  while (!output.empty()) {
-    const std::string_view line = take_until(output, '\n');
-    if (line.find("#bytes") != std::string_view::npos) {
-      is_below = line.find(title) != std::string_view::npos;
-      last.reset();
-    } else if (const auto value = is_below ? column_of(line, column) : std::nullopt) {
-      last = value;
-    }
-  }
-  return last && *last > 0 ? last : std::nullopt;
-}
-
-std::string perftest_program(PerftestKind kind) {
-  return kind == PerftestKind::write_bandwidth ? "ib_write_bw" : "ib_write_lat";
 }
 
 using Clock = std::chrono::steady_clock;
@@ -63,9 +50,6 @@ constexpr std::chrono::seconds set_up_limit{20};
 // The connecting tool gives up at once while nobody listens yet.
 constexpr std::chrono::milliseconds between_meetings{200};
 constexpr const char* loop_metric = "ib_write_bw_gbps";
-
-constexpr std::array pair_tests{std::pair(PerftestKind::write_bandwidth, "ib_write_bw_host_gbps"),
-                                std::pair(PerftestKind::write_latency, "ib_latency_p99_us")};
 
 PerftestCall call_of(const InfinibandProbeOptions& options, const HcaPort& port) {
   PerftestCall call;
@@ -102,11 +86,11 @@ std::vector<std::pair<PerftestCall, std::string>> pair_calls(
   std::vector<std::pair<PerftestCall, std::string>> calls;
   std::uint16_t tcp_port = options.tcp_port;
   for (const HcaPort& port : options.ports) {
-    for (const auto& [kind, metric] : pair_tests) {
+    for (const Perftest& test : perftests) {
       PerftestCall call = call_of(options, port);
-      call.kind = kind;
+      call.kind = test.kind;
       call.tcp_port = tcp_port++;
-      calls.emplace_back(std::move(call), metric);
+      calls.emplace_back(std::move(call), test.pair_metric);
     }
   }
   return calls;
@@ -117,7 +101,7 @@ std::vector<std::pair<PerftestCall, std::string>> pair_calls(
 std::vector<std::string> perftest_argv(const PerftestCall& call) {
   const bool is_bandwidth = call.kind == PerftestKind::write_bandwidth;
   // -F: a processor that changes its clock is no reason to end.
-  std::vector<std::string> argv{perftest_program(call.kind),
+  std::vector<std::string> argv{perftest_of(call.kind).program,
                                 "-d",
                                 call.device,
                                 "-i",
@@ -126,7 +110,7 @@ std::vector<std::string> perftest_argv(const PerftestCall& call) {
                                 std::to_string(call.tcp_port),
                                 "-F",
                                 "-s",
-                                is_bandwidth ? bandwidth_message_bytes : latency_message_bytes};
+                                perftest_of(call.kind).message_bytes};
   if (is_bandwidth) {
     // The first and the last second are not counted.
     argv.insert(argv.end(),
@@ -139,23 +123,29 @@ std::vector<std::string> perftest_argv(const PerftestCall& call) {
   return argv;
 }
 
-std::optional<double> read_write_bandwidth(std::string_view output) {
-  return last_in_table(output, bandwidth_title, bandwidth_column);
-}
-
-std::optional<double> read_write_latency(std::string_view output) {
-  return last_in_table(output, latency_title, latency_column);
+std::optional<double> read_perftest(PerftestKind kind, std::string_view output) {
+  const Perftest& test = perftest_of(kind);
+  bool is_below = false;
+  std::optional<double> last;
+  while (!output.empty()) {
+    const std::string_view line = take_until(output, '\n');
+    if (line.find("#bytes") != std::string_view::npos) {
+      is_below = line.find(test.title) != std::string_view::npos;
+      last.reset();
+    } else if (const auto value = is_below ? column_of(line, test.column) : std::nullopt) {
+      last = value;
+    }
+  }
+  return last && *last > 0 ? last : std::nullopt;
 }
 
 PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,
                                   const ToolRun& run) {
-  const std::string program = perftest_program(call.kind);
-  const BenchmarkTool tool{program.c_str(), "perftest"};
+  const BenchmarkTool tool{perftest_of(call.kind).program, "perftest"};
   PerformanceSample sample = no_number(metric, tool, run);
   sample.device = call.device + ":" + std::to_string(call.port);
   if (run.exit_code != 0) return sample;
-  sample.value = call.kind == PerftestKind::write_bandwidth ? read_write_bandwidth(run.output)
-                                                            : read_write_latency(run.output);
+  sample.value = read_perftest(call.kind, run.output);
   if (sample.value) sample.error.clear();
   return sample;
 }
@@ -166,12 +156,7 @@ Result<HcaPort> read_hca_port(const std::string& text) {
       device.size() == text.size() ? "1" : std::string_view(text).substr(device.size() + 1);
   const auto port = read_integer(number);
   const bool is_port = port && *port >= 1 && *port <= 255;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  };
-  const bool is_name = !device.empty() && device.size() <= 60 && device.front() != '-' &&
-                       std::ranges::all_of(device, fits);
+  const bool is_name = is_word_of(device, "_-.") && device.size() <= 60 && device.front() != '-';
   if (!is_port || !is_name) return Error{"'" + text + "' is no port of an HCA, as mlx5_0:1 is"};
   return HcaPort{std::string(device), static_cast<int>(*port)};
 }

@@ -32,10 +32,9 @@ struct PerftestCall {
 
 std::vector<std::string> perftest_argv(const PerftestCall& call);
 
-// The average of the last line, Gb/s; nothing when there is no table in Gb/s.
-std::optional<double> read_write_bandwidth(std::string_view output);
-// The 99th percentile of the last line, us.
-std::optional<double> read_write_latency(std::string_view output);
+// Of the last line of numbers below the title: the average, Gb/s, or the 99th percentile, us.
+// Nothing when it is not positive, or there is no such table.
+std::optional<double> read_perftest(PerftestKind kind, std::string_view output);
 
 // What a run of the measuring end says; without a number, why.
 PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,

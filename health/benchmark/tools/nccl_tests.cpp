@@ -11,8 +11,6 @@ namespace muster {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr BenchmarkTool nccl_tests{"all_reduce_perf", "nccl-tests of NVIDIA"};
 // size count type redop root, then twice: time algbw busbw #wrong.
 constexpr std::size_t row_columns = 13;
@@ -26,7 +24,7 @@ struct TableRow {
 };
 
 std::optional<TableRow> read_row(std::string_view line) {
-  const auto words = words_in_line(line, row_columns + 1);
+  const auto words = words_in(line, white_space, row_columns + 1);
   if (words.size() != row_columns) return std::nullopt;
   const auto bytes = read_number(words[0]);
   const auto out = read_number(words[out_of_place]);
@@ -82,11 +80,6 @@ std::vector<PerformanceSample> nccl_tests_samples(const AllReduceCall& call, con
   }
   if (run.exit_code != 0) return {no_number(metric, nccl_tests, run)};
   return {number_of(metric, read_all_reduce(run.output))};
-}
-
-std::vector<PerformanceSample> run_nccl_tests(const AllReduceCall& call,
-                                              std::chrono::seconds limit) {
-  return nccl_tests_samples(call, ToolProcess(nccl_tests_argv(call)).wait(Clock::now() + limit));
 }
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "health/benchmark/tools/sample_line.h"
 #include "scheduler/text/number.h"
@@ -11,7 +10,6 @@ namespace muster {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
 constexpr BenchmarkTool nvbandwidth{"nvbandwidth", "nvbandwidth of NVIDIA's repository"};
@@ -116,14 +114,7 @@ std::vector<PerformanceSample> nvbandwidth_samples(CopyKind kind, const ToolRun&
   if (!is_report) return no_numbers(metrics, nvbandwidth, run);
   auto samples = read_nvbandwidth(run.output, kind);
   if (samples && run.exit_code == 0) return *std::move(samples);
-  const std::string why = samples ? why_no_number(nvbandwidth, run) : samples.error().message;
-  std::vector<PerformanceSample> none;
-  for (const std::string_view metric : metrics) none.push_back(no_number(metric, why));
-  return none;
-}
-
-std::vector<PerformanceSample> run_nvbandwidth(CopyKind kind, std::chrono::seconds limit) {
-  return nvbandwidth_samples(kind, ToolProcess(nvbandwidth_argv(kind)).wait(Clock::now() + limit));
+  return no_numbers(metrics, samples ? why_no_number(nvbandwidth, run) : samples.error().message);
 }
 
 }  // namespace muster

@@ -35,18 +35,8 @@ std::string probe_text(std::string_view text) {
 }
 
 std::string last_tool_line(std::string_view text) {
-  while (!text.empty() && std::string_view("\n\r ").find(text.back()) != text.npos)
-    text.remove_suffix(1);
-  return probe_text(text.substr(text.rfind('\n') + 1));  // npos + 1 is 0
-}
-
-std::vector<std::string_view> words_in_line(std::string_view line, std::size_t most) {
-  std::vector<std::string_view> words;
-  for (line = trimmed(line); !line.empty() && words.size() < most; line = trimmed(line)) {
-    words.push_back(line.substr(0, line.find_first_of(white_space)));
-    line.remove_prefix(words.back().size());
-  }
-  return words;
+  text = text.substr(0, text.find_last_not_of("\n\r ") + 1);  // npos + 1 is 0
+  return probe_text(text.substr(text.rfind('\n') + 1));
 }
 
 void print_sample(const PerformanceSample& sample) {
@@ -88,6 +78,13 @@ PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool,
                            : program + " is not installed (package " + tool.package + ")");
   sample.is_absent = !run.is_found;
   return sample;
+}
+
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const std::string& why) {
+  std::vector<PerformanceSample> samples;
+  for (const std::string_view metric : metrics) samples.push_back(no_number(metric, why));
+  return samples;
 }
 
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,

@@ -30,9 +30,6 @@ inline constexpr std::size_t probe_text_max = 300;
 std::string probe_text(std::string_view text);
 std::string last_tool_line(std::string_view text);  // "" where nothing was said
 
-// Those of a tool's line, between white space, `most` at most.
-std::vector<std::string_view> words_in_line(std::string_view line, std::size_t most);
-
 void print_sample(const PerformanceSample& sample);
 void print_samples(std::span<const PerformanceSample> samples);
 void print_waited(double percent);
@@ -49,6 +46,8 @@ PerformanceSample no_number(std::string_view metric, const std::string& why);
 // Why a run gave no number: the tool is not installed, did not end, or what it said last.
 PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool, const ToolRun& run);
 // Of each metric.
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const std::string& why);
 std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
                                           const BenchmarkTool& tool, const ToolRun& run);
 

@@ -11,8 +11,6 @@ namespace muster {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr BenchmarkTool stress_ng{"stress-ng", "stress-ng"};
 // Three matrices that stay in the caches of one processor.
 constexpr int matrix_side = 256;
@@ -20,8 +18,6 @@ constexpr int matrix_side = 256;
 constexpr double operations_of_a_product = 2.0 * matrix_side * matrix_side * matrix_side;
 // Of a processor's arrays: no processor has that much of a last cache.
 constexpr const char* stream_cache = "--stream-l3-size=16m";
-// To begin and to end, beside the time itself: processors may be busy.
-constexpr std::chrono::seconds stress_margin{20};
 // It ends at once where it may not write, though these stressors have no files: agents are in "/".
 constexpr const char* temp_path = "/tmp";
 // Of its exit codes: a stressor failed.
@@ -127,11 +123,6 @@ std::vector<PerformanceSample> stress_ng_samples(const StressCall& call, const T
   return {number_of(metric, call.kind == StressKind::matrix
                                 ? gflops_of(run.output)
                                 : stream_of(run.output, call.processors))};
-}
-
-std::vector<PerformanceSample> run_stress_ng(const StressCall& call) {
-  return stress_ng_samples(
-      call, ToolProcess(stress_ng_argv(call)).wait(Clock::now() + call.time + stress_margin));
 }
 
 }  // namespace muster

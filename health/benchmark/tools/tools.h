@@ -30,7 +30,6 @@ std::vector<std::string> stress_ng_argv(const StressCall& call);
 
 // cpu_gemm_gflops, stream_mb_per_s or cpu_sdc_wrong_products.
 std::vector<PerformanceSample> stress_ng_samples(const StressCall& call, const ToolRun& run);
-std::vector<PerformanceSample> run_stress_ng(const StressCall& call);
 
 // How fast a directory's disk takes and gives data, by fio (https://github.com/axboe/fio, 3.x): a
 // file is written and flushed, then read. It has no name, so that nothing stays behind, and takes
@@ -127,7 +126,6 @@ enum class CopyKind { host, memory, peer };
 std::vector<std::string> nvbandwidth_argv(CopyKind kind);
 
 std::vector<PerformanceSample> nvbandwidth_samples(CopyKind kind, const ToolRun& run);
-std::vector<PerformanceSample> run_nvbandwidth(CopyKind kind, std::chrono::seconds limit);
 
 // The bus bandwidth of an all-reduce over the GPUs of a node, by all_reduce_perf of nccl-tests
 // (https://github.com/NVIDIA/nccl-tests, 2.x): its table is read, which all versions print.
@@ -141,7 +139,5 @@ std::vector<std::string> nccl_tests_argv(const AllReduceCall& call);
 
 // allreduce8_gb_per_s of eight GPUs, or ib_loop_allreduce_gb_per_s.
 std::vector<PerformanceSample> nccl_tests_samples(const AllReduceCall& call, const ToolRun& run);
-std::vector<PerformanceSample> run_nccl_tests(const AllReduceCall& call,
-                                              std::chrono::seconds limit);
 
 }  // namespace muster

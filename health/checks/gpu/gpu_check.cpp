@@ -18,10 +18,8 @@ std::string key_of(const std::string& device, std::string_view key) {
 
 // The same board may have another index after a reboot.
 std::optional<std::string> device_with_uuid(const GpuReadings& readings, std::string_view uuid) {
-  for (int index = 0; index < readings.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
+  for (const std::string& device : readings.devices())
     if (readings.text(key_of(device, "uuid")) == uuid) return device;
-  }
   return std::nullopt;
 }
 
@@ -33,8 +31,8 @@ std::string why_missing(const GpuReadings& gpus, const std::string& key) {
 
 }  // namespace
 
-GpuView view_of_gpu(const GpuSituation& situation, int index) {
-  GpuView view{situation, "gpu" + std::to_string(index), {}, {}, {}};
+GpuView view_of_gpu(const GpuSituation& situation, const std::string& device) {
+  GpuView view{situation, device, {}, {}, {}};
   const auto uuid = situation.now.text(key_of(view.device, "uuid"));
   if (situation.before != nullptr) {
     const GpuReadings& before = situation.before->readings;
@@ -120,23 +118,20 @@ double GpuCheck::seconds() const {
   return std::max(before == nullptr ? 0 : before->age.count(), seconds_min);
 }
 
-HealthFinding GpuCheck::finding(CheckStatus status) const {
-  HealthFinding made = make_finding(input_.check(), gpu_.device, status);
+HealthFinding GpuCheck::finding(CheckStatus status, std::string value, std::string expected,
+                                std::string evidence) const {
+  HealthFinding made = make_finding(input_.check(), gpu_.device, status, std::move(value),
+                                    std::move(expected), std::move(evidence));
   made.serial = gpu_.serial;
   return made;
 }
 
 HealthFinding GpuCheck::passed(std::string value, std::string expected) const {
-  HealthFinding made = finding(CheckStatus::pass);
-  made.value = std::move(value);
-  made.expected = std::move(expected);
-  return made;
+  return finding(CheckStatus::pass, std::move(value), std::move(expected));
 }
 
 HealthFinding GpuCheck::failed(std::string value, std::string expected) const {
-  HealthFinding made = passed(std::move(value), std::move(expected));
-  made.status = CheckStatus::fail;
-  return made;
+  return finding(CheckStatus::fail, std::move(value), std::move(expected));
 }
 
 HealthFinding GpuCheck::failed(std::string value, std::string expected,
@@ -147,9 +142,7 @@ HealthFinding GpuCheck::failed(std::string value, std::string expected,
 }
 
 HealthFinding GpuCheck::unknown(std::string why) const {
-  HealthFinding made = finding(CheckStatus::unknown);
-  made.evidence.push_back(std::move(why));
-  return made;
+  return finding(CheckStatus::unknown, {}, {}, std::move(why));
 }
 
 GpuOutcome GpuCheck::unread() const {
@@ -168,10 +161,7 @@ bool has_answer(const BaselineNode& node) {
 }
 
 std::vector<std::string> answering_gpus(const BaselineNode& node) {
-  std::vector<std::string> devices;
-  const int count = has_answer(node) ? node.gpus->count() : 0;
-  for (int gpu = 0; gpu < count; ++gpu) devices.push_back("gpu" + std::to_string(gpu));
-  return devices;
+  return has_answer(node) ? node.gpus->devices() : std::vector<std::string>();
 }
 
 std::optional<std::string> same_text(BaselineNode& node, const std::string& key, const char* fact) {

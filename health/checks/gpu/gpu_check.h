@@ -24,7 +24,7 @@ struct GpuView {
   std::string pci_address;                   // as the kernel writes it; empty: not known
   std::string serial;
 };
-GpuView view_of_gpu(const GpuSituation& situation, int index);
+GpuView view_of_gpu(const GpuSituation& situation, const std::string& device);
 
 class GpuCheck {
  public:
@@ -32,6 +32,7 @@ class GpuCheck {
 
   const GpuView& gpu() const { return gpu_; }
   const CheckInput& input() const { return input_; }
+  const GpuProfile& profile() const { return input_.profile.gpu; }
 
   // The first of the keys that has a value; of the GPU ("remap.pending").
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys);
@@ -63,7 +64,8 @@ class GpuCheck {
   HealthFinding unknown(std::string why) const;
 
  private:
-  HealthFinding finding(CheckStatus status) const;
+  HealthFinding finding(CheckStatus status, std::string value, std::string expected,
+                        std::string evidence = {}) const;
   void note(std::string_view key);
 
   const GpuView& gpu_;
@@ -118,7 +120,6 @@ std::span<const CheckSpec> gpu_link_checks();
 std::span<const CheckSpec> gpu_memory_checks();
 std::span<const CheckSpec> gpu_node_checks();
 std::span<const CheckSpec> gpu_presence_checks();
-std::span<const CheckSpec> gpu_process_checks();
 std::span<const CheckSpec> gpu_source_checks();
 std::span<const CheckSpec> gpu_state_checks();
 

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 

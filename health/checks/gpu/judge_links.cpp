@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "health/checks/gpu/gpu_check.h"
@@ -27,8 +26,7 @@ HealthFinding once_settled(const GpuCheck& check, HealthFinding finding) {
 }
 
 GpuOutcome judge_active(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto wanted = gpu.situation.profile.gpu.nvlinks;
+  const auto wanted = check.profile().nvlinks;
   if (!wanted) return std::nullopt;
   int active = 0;
   int read = 0;
@@ -51,14 +49,11 @@ GpuOutcome judge_active(GpuCheck& check) {
 }
 
 GpuOutcome judge_speed(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto wanted = gpu.situation.profile.gpu.nvlink_mb_per_s;
+  const auto wanted = check.profile().nvlink_mb_per_s;
   if (!wanted) return std::nullopt;
   const auto count = check.number({"field.91"});
-  const int links = static_cast<int>(std::min<std::int64_t>(
-      gpu.situation.profile.gpu.nvlinks.value_or(0) > 0 ? *gpu.situation.profile.gpu.nvlinks
-                                                        : count.value_or(1),
-      links_most));
+  const int named = check.profile().nvlinks.value_or(0);
+  const auto links = std::min<std::int64_t>(named > 0 ? named : count.value_or(1), links_most);
   for (int link = 0; link < links; ++link) {
     // Older drivers tell one speed for all links.
     const auto speed = check.number({"field.164." + std::to_string(link), "field.90"});
@@ -152,8 +147,7 @@ std::optional<std::int64_t> pcie_width(GpuCheck& check) {
 
 // The generation now says nothing: idle links go down. What both ends can do does not change.
 GpuOutcome judge_pcie_link(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const GpuProfile& profile = gpu.situation.profile.gpu;
+  const GpuProfile& profile = check.profile();
   if (!profile.pcie_width && !profile.pcie_gen) return std::nullopt;
   const auto width = profile.pcie_width ? pcie_width(check) : std::optional<std::int64_t>(0);
   const auto gen =
@@ -171,14 +165,12 @@ GpuOutcome judge_pcie_link(GpuCheck& check) {
 }
 
 GpuOutcome judge_pcie_replay(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
   // Replays a minute and lane that a good link may have, by generation.
   constexpr double per_lane[] = {0.15, 0.3, 0.48, 0.96, 1.92, 3.84};
   const auto grown = check.growth({"field.94", "pcie.replay"});
   if (!grown) return check.unread();
-  const auto gen = gpu.situation.profile.gpu.pcie_gen
-                       ? std::optional<std::int64_t>(*gpu.situation.profile.gpu.pcie_gen)
-                       : check.number({"pcie.max_gen"});
+  const auto& named = check.profile().pcie_gen;
+  const auto gen = named ? std::optional<std::int64_t>(*named) : check.number({"pcie.max_gen"});
   if (!gen) return check.unread();
   if (*gen < 1 || *gen > static_cast<std::int64_t>(std::size(per_lane)))
     return check.unknown("no limit for PCIe generation " + std::to_string(*gen));

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/model/check_words.h"
@@ -16,8 +15,7 @@ std::string whole(double number) {
 }
 
 GpuOutcome judge_ecc_mode(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto wanted = gpu.situation.profile.gpu.ecc;
+  const auto wanted = check.profile().ecc;
   if (!wanted) return std::nullopt;
   const auto current = check.number({"ecc.current", "field.1"});
   const auto pending = check.number({"ecc.pending", "field.2"});

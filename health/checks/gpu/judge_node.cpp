@@ -1,10 +1,12 @@
 // The checks of the node as a whole: driver, number of GPUs, modules, versions.
 #include <algorithm>
 #include <cctype>
+#include <ranges>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "health/model/majority.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -30,20 +32,13 @@ GpuOutcome judge_init(GpuCheck& check) {
   }
   if (init->rc == 0) return check.passed("0", "0");
   HealthFinding finding = check.failed(nvml_code_text(init->rc), "0");
-  switch (init->rc) {
-    case code_driver_not_loaded:
-    case code_no_library:
-      finding.severity = cfg;
-      finding.fault_class = FaultClass::setup;
-      return finding;
-    case code_versions_differ:
-      finding.fault_class = FaultClass::setup;
-      return finding;
-    case code_interrupts:
-      return finding;
-    default:
-      return check.unknown(nvml_code_text(init->rc));
-  }
+  if (init->rc == code_interrupts) return finding;
+  const bool is_missing = init->rc == code_driver_not_loaded || init->rc == code_no_library;
+  if (!is_missing && init->rc != code_versions_differ)
+    return check.unknown(nvml_code_text(init->rc));
+  if (is_missing) finding.severity = cfg;
+  finding.fault_class = FaultClass::setup;
+  return finding;
 }
 
 // Where nobody says how many GPUs there are, a node without a driver has none.
@@ -117,23 +112,15 @@ GpuOutcome judge_driver_version(GpuCheck& check) {
   return check.judged(kernel == *library, "kernel " + kernel, "library " + std::string(*library));
 }
 
-// Two against two is no majority.
-std::optional<std::string> said_by_most(const std::map<int, std::string>& told) {
-  std::map<std::string, std::size_t> seen;
-  for (const auto& [index, text] : told) ++seen[text];
-  for (const auto& [text, count] : seen) {
-    if (count * 2 > told.size()) return text;
-  }
-  return std::nullopt;
-}
+using SaidByGpu = std::vector<std::pair<std::string, std::string>>;
 
-void judge_alike(const GpuCheck& check, const std::map<int, std::string>& told,
-                 const CheckSeverity& severity, std::vector<HealthFinding>& findings) {
-  const auto usual = said_by_most(told);
+void judge_alike(const GpuCheck& check, const SaidByGpu& told, const CheckSeverity& severity,
+                 std::vector<HealthFinding>& findings) {
+  const auto usual = said_by_most(std::views::values(told));
   if (!usual) return;
-  for (const auto& [index, text] : told) {
+  for (const auto& [device, text] : told) {
     HealthFinding finding = check.judged(text == *usual, text, *usual);
-    finding.device = "gpu" + std::to_string(index);
+    finding.device = device;
     finding.severity = severity;
     findings.push_back(std::move(finding));
   }
@@ -142,17 +129,16 @@ void judge_alike(const GpuCheck& check, const std::map<int, std::string>& told,
 // GPUs of one node that differ from most of them: in firmware, or as boards of another model.
 void judge_alikeness(const GpuCheck& check, std::vector<HealthFinding>& findings) {
   const GpuReadings& now = check.gpu().situation.now;
-  std::map<int, std::string> models;
-  std::map<int, std::string> firmware;
-  for (int index = 0; index < now.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
-    if (const auto name = now.text(device + ".name")) models[index] = *name;
+  SaidByGpu models;
+  SaidByGpu firmware;
+  for (const std::string& device : now.devices()) {
+    if (const auto name = now.text(device + ".name")) models.emplace_back(device, *name);
     const auto vbios = now.text(device + ".vbios");
     if (!vbios) continue;
     const auto image = now.text(device + ".inforom_image");
-    firmware[index] = std::string(*vbios) + " / " + std::string(image.value_or("-"));
+    firmware.emplace_back(device, std::string(*vbios) + " / " + std::string(image.value_or("-")));
   }
-  const auto model = said_by_most(models);
+  const auto model = said_by_most(std::views::values(models));
   const bool is_mixed =
       model && std::ranges::any_of(models, [&](const auto& one) { return one.second != *model; });
   if (is_mixed) judge_alike(check, models, cfg, findings);
@@ -160,12 +146,7 @@ void judge_alikeness(const GpuCheck& check, std::vector<HealthFinding>& findings
 }
 
 bool has_module(std::string_view modules, std::string_view name) {
-  while (!modules.empty()) {
-    const std::string_view line = modules.substr(0, modules.find('\n'));
-    modules.remove_prefix(std::min(modules.size(), line.size() + 1));
-    if (line.starts_with(name) && line.substr(name.size(), 1) == " ") return true;
-  }
-  return false;
+  return value_in_lines(modules, name, ' ').has_value();
 }
 
 GpuOutcome judge_modules(GpuCheck& check) {

@@ -1,10 +1,10 @@
 // Whether a GPU is there, is the same as before, and what the driver wants done to it.
 #include <algorithm>
-#include <array>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "health/model/driver_action.h"
 
 namespace muster {
 
@@ -45,29 +45,12 @@ GpuOutcome judge_lost(GpuCheck& check) {
   return check.passed("answers", expected);
 }
 
-struct RecoveryAction {
-  std::int64_t code;
-  const char* words;
-  CheckSeverity severity;
-  FaultClass fault_class = FaultClass::node;
-};
-constexpr RecoveryAction recovery_actions[] = {
-    {1, "GPU reset", {Remedy::reset, {}, true}},
-    {2, "node reboot", {Remedy::reboot, {}, true}},
-    {3, "drain of peers", {Remedy::drain, {}, true}},
-    {4, "drain and reset", {Remedy::reset, {}, false}},
-    {5, "repair of the memory exchange service", {Remedy::drain, {}, false}, FaultClass::setup},
-    {6, "bus reset", {Remedy::reboot, {}, true}},
-    {7, "system reboot", {Remedy::reboot, {}, true}},
-};
-constexpr RecoveryAction unknown_action{-1, "something newer", {Remedy::drain, {}, false}};
-
 GpuOutcome judge_recovery_action(GpuCheck& check) {
   const auto code = check.number({"field.230"});
   if (!code) return check.unread();
   if (*code == 0) return check.passed("0", "0");
-  const auto found = std::ranges::find(recovery_actions, *code, &RecoveryAction::code);
-  const RecoveryAction& action = found == std::end(recovery_actions) ? unknown_action : *found;
+  const DriverActionRow& action =
+      row_of(static_cast<DriverAction>(std::min<std::int64_t>(*code, 255)));
   HealthFinding finding =
       check.failed(std::to_string(*code) + " (" + action.words + ")", "0", action.severity);
   finding.fault_class = action.fault_class;

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <string>
 
 #include "health/checks/gpu/gpu_check.h"
 #include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
+#include "health/model/majority.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -81,8 +80,7 @@ GpuOutcome judge_temperature(GpuCheck& check) {
 }
 
 GpuOutcome judge_persistence(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto wanted = gpu.situation.profile.gpu.persistence;
+  const auto wanted = check.profile().persistence;
   if (!wanted) return std::nullopt;
   const auto mode = check.number({"persistence"});
   if (!mode) return check.unread();
@@ -95,8 +93,7 @@ void learn_persistence(BaselineNode& node) {
 }
 
 GpuOutcome judge_modes(GpuCheck& check) {
-  const GpuView& gpu = check.gpu();
-  const auto mig_wanted = gpu.situation.profile.gpu.mig;
+  const auto mig_wanted = check.profile().mig;
   if (!mig_wanted) return std::nullopt;
   const auto mig = check.number({"mig.current"});
   const auto pending = check.number({"mig.pending"});
@@ -119,17 +116,12 @@ void learn_modes(BaselineNode& node) {
 
 // As the driver says, else as most others of the node have it.
 std::optional<std::int64_t> usual_clock(GpuCheck& check, const std::string& domain) {
-  const GpuView& gpu = check.gpu();
   if (const auto usual = check.number({"clock.default." + domain})) return usual;
-  std::map<std::int64_t, int> seen;
-  for (int index = 0; index < gpu.situation.now.count(); ++index) {
-    const std::string device = "gpu" + std::to_string(index);
-    if (const auto mhz = gpu.situation.now.number(device + ".clock.app." + domain)) ++seen[*mhz];
-  }
-  for (const auto& [mhz, count] : seen) {
-    if (count * 2 > gpu.situation.now.count()) return mhz;
-  }
-  return std::nullopt;
+  const GpuReadings& now = check.gpu().situation.now;
+  std::vector<std::optional<std::int64_t>> said;  // a silent one is no vote, and counts
+  for (const std::string& device : now.devices())
+    said.push_back(now.number(device + ".clock.app." + domain));
+  return said_by_most(said).value_or(std::nullopt);
 }
 
 HealthFinding judged_clock(GpuCheck& check, const std::string& key, std::int64_t mhz, bool is_fine,

@@ -1,7 +1,9 @@
 #include "health/checks/gpu/sources.h"
 
+#include "health/checks/host/processes.h"
 #include "health/model/check_words.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -63,11 +65,36 @@ std::vector<std::string> gpu_device_nodes(const HealthProfile& profile) {
 
 namespace {
 
+// Processes of the driver, or the helper of ours, that are stuck in the kernel in all looks.
+std::vector<HealthFinding> judge_driver_processes(const CheckInput& input) {
+  if (input.profile.gpu.count == 0 || input.looks.empty()) return {};
+  std::vector<ProcessStates> looks;
+  for (const SourceFiles& look : input.looks) looks.push_back(process_states_of(look));
+  if (std::ranges::any_of(looks, &ProcessStates::empty)) {
+    return {make_finding(input.check(), "", CheckStatus::unknown, {}, "none",
+                         "/proc: no process could be read")};
+  }
+  std::vector<std::string> stuck;
+  for (const auto& [pid, process] : looks.front()) {
+    const auto is_stuck = [pid = pid, &name = process.name](const ProcessStates& look) {
+      const auto found = look.find(pid);
+      return found != look.end() && found->second.state == 'D' && found->second.name == name;
+    };
+    const bool is_of_driver =
+        process.name.starts_with("nvidia") || process.name == input.helper_name;
+    if (is_of_driver && std::ranges::all_of(looks, is_stuck))
+      stuck.push_back(std::to_string(pid) + " (" + process.name + ")");
+  }
+  return {make_finding(input.check(), "", stuck.empty() ? CheckStatus::pass : CheckStatus::fail,
+                       stuck.empty() ? "none" : joined(stuck), "none")};
+}
+
 // Whether who launches ranks can open the driver's device nodes.
 std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
   const auto nodes = gpu_device_nodes(input.profile);
   if (nodes.empty()) return {};
-  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass, {},
+                                       std::to_string(nodes.size()) + " open");
   std::size_t open = 0;
   bool is_refused = false;
   for (const std::string& node : nodes) {
@@ -78,7 +105,6 @@ std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
     if (!reading.ok()) finding.evidence.push_back(node + ": " + reading.error);
   }
   finding.value = std::to_string(open) + " open";
-  finding.expected = std::to_string(nodes.size()) + " open";
   if (open == nodes.size()) return {finding};
   finding.status = is_refused ? CheckStatus::fail : CheckStatus::unknown;
   return {finding};
@@ -94,6 +120,9 @@ std::span<const CheckSpec> gpu_source_checks() {
      .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
      .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::count>,
      .judge = judge_device_nodes},
+    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
+     .severity = stop_reboot, .phases = when("T"), .cost = 20'000us,
+     .group = processes, .judge = judge_driver_processes},
   };
   // clang-format on
   return all;

@@ -23,15 +23,9 @@ double allowed_of(Milliseconds elapsed, double per_day) {
   return std::floor(per_day * std::max(1.0, days));
 }
 
-bool has_fallen(const std::optional<std::int64_t>& before, const std::optional<std::int64_t>& now) {
-  return before && now && *now < *before;
-}
-
 void judge_controller(JudgedCheck& judged, const EdacCounts& before, const EdacCounts& now,
                       double allowed) {
-  const bool is_restarted = has_fallen(before.uncorrected, now.uncorrected) ||
-                            has_fallen(before.corrected, now.corrected);
-  if (is_restarted) return;
+  if (counts_anew(before, now)) return;
   if (!now.uncorrected) judged.unknown("ue_count could not be read");
   if (now.uncorrected && before.uncorrected) {
     const std::int64_t grew = *now.uncorrected - *before.uncorrected;
@@ -77,6 +71,13 @@ std::vector<HealthFinding> judge_edac(const CheckInput& input) {
 }
 
 }  // namespace
+
+bool counts_anew(const EdacCounts& before, const EdacCounts& now) {
+  const auto has_fallen = [&](auto count) {
+    return before.*count && now.*count && *(now.*count) < *(before.*count);
+  };
+  return has_fallen(&EdacCounts::uncorrected) || has_fallen(&EdacCounts::corrected);
+}
 
 EdacSample edac_sample_of(const SourceFiles& files, Time at) {
   EdacSample sample;

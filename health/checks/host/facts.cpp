@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <sstream>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -38,17 +41,14 @@ std::string why_not_writable(const std::string& home) {
 }  // namespace
 
 std::optional<std::int64_t> parse_meminfo(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") continue;
-    const std::size_t digit = line.find_first_of("0123456789");
-    if (digit == line.npos) return {};
-    std::int64_t kib = 0;
-    std::from_chars(line.data() + digit, line.data() + line.size(), kib);
-    return kib * 1024;
-  }
-  return {};
+  const std::string_view value = value_in_lines(text, key, ':').value_or("");
+  const std::size_t digit = value.find_first_of("0123456789");
+  if (digit == value.npos) return {};
+  std::int64_t kib = 0;
+  const auto [stop, error] =
+      std::from_chars(value.data() + digit, value.data() + value.size(), kib);
+  if (error != std::errc() || kib > std::numeric_limits<std::int64_t>::max() / 1024) return {};
+  return kib * 1024;
 }
 
 std::optional<std::int64_t> read_memory(std::string_view key) {
@@ -61,9 +61,7 @@ std::string read_host_name() {
 }
 
 std::string read_boot_id() {
-  std::string id = read_text("/proc/sys/kernel/random/boot_id");
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
+  return std::string(trimmed(read_text("/proc/sys/kernel/random/boot_id")));
 }
 
 StartGateFacts read_start_gate_facts(const std::string& home) {

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "health/compare/majority.h"
 #include "health/model/check.h"
 #include "health/read/reader_protocol.h"
 #include "scheduler/text/clock.h"
@@ -44,6 +43,8 @@ struct EdacSample {
   MUSTER_FIELDS(boot_id, at, by_controller, error)
 };
 
+// Of one controller: its driver was loaded anew, and counts from 0.
+bool counts_anew(const EdacCounts& before, const EdacCounts& now);
 EdacSample edac_sample_of(const SourceFiles& files, Time at);
 
 // What a node's peers can tell of it.
@@ -63,6 +64,9 @@ struct HostSituation {
   NetFacts net{};
   std::optional<HelperFacts> helper{};
 };
+
+// What one node says of itself, by what it is: "kernel" -> "6.1.0".
+using Facts = std::map<std::string, std::string>;
 
 // What a node says of its software and network, to be compared with the other nodes' by
 // judge_majority: "kernel", "ofed", "libcuda", "nccl"; what is not installed is left out.

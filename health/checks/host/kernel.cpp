@@ -27,8 +27,7 @@ constexpr std::array taint_bits{
 
 void judge_synchronised(JudgedCheck& judged, const SourceFiles& files) {
   const FileReading& reading = files.reading(adjtimex_probe);
-  const auto status =
-      reading.ok() ? probe_number(reading.text, "status") : std::optional<std::int64_t>();
+  const auto status = probe_number(reading.text, "status");
   if (!status) return judged.unreadable(adjtimex_probe, reading);
   judged.require((*status & STA_UNSYNC) == 0,
                  (*status & STA_UNSYNC) == 0 ? "synchronised" : "not synchronised", "synchronised");
@@ -55,8 +54,7 @@ void judge_clock(JudgedCheck& judged, const CheckInput& input) {
   const double limit = input.limit("skew_ms");
   judge_synchronised(judged, input.files);
   // What the kernel has still to make up for, as the program says that sets the clock.
-  const FileReading& kernel = input.files.reading(adjtimex_probe);
-  const auto pending_us = kernel.ok() ? probe_number(kernel.text, "offset_us") : std::nullopt;
+  const auto pending_us = probe_number(input.files.reading(adjtimex_probe).text, "offset_us");
   if (pending_us) judge_offset(judged, static_cast<double>(*pending_us) / 1000, limit);
   const auto offset = input.host->clock_offset;
   if (offset) judge_offset(judged, static_cast<double>(offset->count()), limit);

@@ -14,23 +14,9 @@ namespace {
 constexpr std::string_view meminfo = "/proc/meminfo";
 constexpr std::string_view huge_mode = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-// No size has more digits, and parse_meminfo cannot take them all.
-constexpr int digits_max = 15;
-
-bool has_huge_number(std::string_view text) {
-  int digits = 0;
-  for (const char c : text) {
-    digits = c >= '0' && c <= '9' ? digits + 1 : 0;
-    if (digits > digits_max) return true;
-  }
-  return false;
-}
-
 // The number behind a key, as it stands there: in kB, or a count of pages.
 std::optional<std::int64_t> meminfo_number(const SourceFiles& files, std::string_view key) {
-  const FileReading& reading = files.reading(meminfo);
-  if (!reading.ok() || has_huge_number(reading.text)) return std::nullopt;
-  const auto bytes = parse_meminfo(reading.text, key);
+  const auto bytes = parse_meminfo(files.text(meminfo).value_or(""), key);
   return bytes ? std::optional(*bytes / 1024) : std::nullopt;
 }
 

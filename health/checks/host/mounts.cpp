@@ -7,6 +7,7 @@
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -22,29 +23,15 @@ struct Mount {
   std::string system_options;  // of the file system: "rw,errors=remount-ro"
 };
 
-std::string_view next_mount_word(std::string_view& line, char separator = ' ') {
-  const std::string_view word = line.substr(0, line.find(separator));
-  line.remove_prefix(std::min(line.size(), word.size() + 1));
-  return word;
-}
-
-bool is_octal(char c) {
-  return c >= '0' && c <= '7';
-}
-
 // "\040" is a space: the kernel writes white space and backslashes so.
 std::string unescaped(std::string_view word) {
   std::string text;
   for (std::size_t at = 0; at < word.size(); ++at) {
-    const bool is_code = word[at] == '\\' && at + 3 < word.size() && is_octal(word[at + 1]) &&
-                         is_octal(word[at + 2]) && is_octal(word[at + 3]);
-    if (!is_code) {
-      text += word[at];
-      continue;
-    }
-    text += static_cast<char>((word[at + 1] - '0') * 64 + (word[at + 2] - '0') * 8 +
-                              (word[at + 3] - '0'));
-    at += 3;
+    const bool has_room = word[at] == '\\' && at + 3 < word.size();
+    const auto code =
+        has_room ? whole_number<std::uint8_t>(word.substr(at + 1, 3), 8) : std::nullopt;
+    text += code ? static_cast<char>(*code) : word[at];
+    if (code) at += 3;
   }
   return text;
 }
@@ -55,13 +42,13 @@ std::optional<Mount> parse_mount(std::string_view line) {
   if (middle == line.npos) return std::nullopt;
   std::string_view left = line.substr(0, middle);
   std::string_view right = line.substr(middle + 3);
-  for (int skipped = 0; skipped < 4; ++skipped) next_mount_word(left);
+  for (int skipped = 0; skipped < 4; ++skipped) take_until(left, ' ');
   Mount mount;
-  mount.point = unescaped(next_mount_word(left));
-  mount.options = next_mount_word(left);
-  mount.type = next_mount_word(right);
-  mount.source = unescaped(next_mount_word(right));
-  mount.system_options = next_mount_word(right);
+  mount.point = unescaped(take_until(left, ' '));
+  mount.options = take_until(left, ' ');
+  mount.type = take_until(right, ' ');
+  mount.source = unescaped(take_until(right, ' '));
+  mount.system_options = take_until(right, ' ');
   if (!mount.point.starts_with('/') || mount.type.empty()) return std::nullopt;
   return mount;
 }
@@ -70,14 +57,14 @@ std::optional<Mount> parse_mount(std::string_view line) {
 std::vector<Mount> parse_mountinfo(std::string_view text) {
   std::vector<Mount> mounts;
   while (!text.empty()) {
-    if (auto mount = parse_mount(next_mount_word(text, '\n'))) mounts.push_back(*std::move(mount));
+    if (auto mount = parse_mount(take_until(text, '\n'))) mounts.push_back(*std::move(mount));
   }
   return mounts;
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
   while (!options.empty()) {
-    if (next_mount_word(options, ',') == wanted) return true;
+    if (take_until(options, ',') == wanted) return true;
   }
   return false;
 }
@@ -126,34 +113,18 @@ void judge_read_only(JudgedCheck& judged, const CheckInput& input) {
   if (is_whole) judged.pass("none");
 }
 
-std::vector<HealthFinding> judge_mounts(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
+void judge_mount(JudgedCheck& judged, const CheckInput& input, const std::string& wanted) {
   const FileReading& reading = input.files.reading(mountinfo);
   const auto mounts = parse_mountinfo(reading.text);
-  for (const std::string& wanted : input.profile.host.mounts) {
-    JudgedCheck judged(input.check(), wanted);
-    const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
-    if (is_there) {
-      judged.pass("mounted");
-    } else if (reading.ok() && !mounts.empty()) {
-      judged.fail("not mounted", "mounted");
-    } else {
-      judged.unreadable(mountinfo, reading);
-    }
-    judged.add_to(findings);
-  }
-  return findings;
+  const bool is_there = std::ranges::find(mounts, wanted, &Mount::point) != mounts.end();
+  if (is_there) return judged.pass("mounted");
+  if (!reading.ok() || mounts.empty()) return judged.unreadable(mountinfo, reading);
+  judged.fail("not mounted", "mounted");
 }
 
-std::vector<HealthFinding> judge_mount_stall(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
-  for (const std::string& mount : input.profile.host.mounts) {
-    JudgedCheck judged(input.check(), mount);
-    judge_answer(judged, input.files, "statvfs:" + mount);
-    judge_answer(judged, input.files, mount);
-    judged.add_to(findings);
-  }
-  return findings;
+void judge_mount_stall(JudgedCheck& judged, const CheckInput& input, const std::string& mount) {
+  judge_answer(judged, input.files, "statvfs:" + mount);
+  judge_answer(judged, input.files, mount);
 }
 
 // File systems that other hosts serve: without them a job finds no data.
@@ -193,12 +164,13 @@ std::span<const CheckSpec> mount_checks() {
     {.id = "host.mounts", .source = "/proc/self/mountinfo",
      .says = "the profile's mounts are there", .severity = drain, .fault = setup,
      .phases = when("P"), .is_often_shared = true, .group = host, .reads = {mountinfo},
-     .is_asked = is_listed<&HostProfile::mounts>, .judge = judge_mounts, .learn = learn_mounts},
+     .is_asked = is_listed<&HostProfile::mounts>,
+     .judge = on_each_listed<&HostProfile::mounts, judge_mount>, .learn = learn_mounts},
     {.id = "host.mount_stall", .source = "statvfs and the first entry of each mount",
      .says = "each answers", .severity = drain, .phases = when("PTF"),
      .cost = 2ms, .is_often_shared = true, .group = host,
      .reads_for = mount_sources, .is_asked = is_listed<&HostProfile::mounts>,
-     .judge = judge_mount_stall},
+     .judge = on_each_listed<&HostProfile::mounts, judge_mount_stall>},
   };
   // clang-format on
   return all;

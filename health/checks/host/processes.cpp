@@ -7,6 +7,7 @@
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -14,14 +15,6 @@ namespace {
 
 // A finding names this many of them.
 constexpr std::size_t named_max = 16;
-
-std::string_view next_stat_word(std::string_view& text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
-  text.remove_prefix(begin);
-  const std::string_view word = text.substr(0, text.find_first_of(" \n"));
-  text.remove_prefix(word.size());
-  return word;
-}
 
 // Whether it is the same process, and did not wake up between the two samples. The time that it ran
 // is a weaker sign: other threads of it may run while the first is stuck.
@@ -66,15 +59,14 @@ std::optional<ProcessState> parse_process_stat(std::string_view text) {
   if (open == text.npos || close == text.npos || close < open) return std::nullopt;
   ProcessState process;
   process.name = text.substr(open + 1, close - open - 1);
-  std::string_view rest = text.substr(close + 1);
-  const std::string_view state = next_stat_word(rest);
-  for (int skipped = 4; skipped <= 13; ++skipped) next_stat_word(rest);  // fields as in proc(5)
-  const auto user = whole_number<std::uint64_t>(next_stat_word(rest));
-  const auto system = whole_number<std::uint64_t>(next_stat_word(rest));
-  for (int skipped = 16; skipped <= 21; ++skipped) next_stat_word(rest);
-  const auto start = whole_number<std::uint64_t>(next_stat_word(rest));
-  if (state.size() != 1 || !user || !system || !start) return std::nullopt;
-  process.state = state.front();
+  constexpr std::size_t first = 3;  // of the fields, as in proc(5)
+  const auto fields = words_in(text.substr(close + 1));
+  if (fields.size() <= 22 - first || fields[0].size() != 1) return std::nullopt;
+  const auto user = whole_number<std::uint64_t>(fields[14 - first]);
+  const auto system = whole_number<std::uint64_t>(fields[15 - first]);
+  const auto start = whole_number<std::uint64_t>(fields[22 - first]);
+  if (!user || !system || !start) return std::nullopt;
+  process.state = fields[0].front();
   process.cpu_ticks = *user + *system;
   process.start_ticks = *start;
   return process;
@@ -82,12 +74,8 @@ std::optional<ProcessState> parse_process_stat(std::string_view text) {
 
 // voluntary_ctxt_switches of /proc/N/status.
 std::optional<std::uint64_t> parse_sleeps(std::string_view text) {
-  constexpr std::string_view key = "\nvoluntary_ctxt_switches:";
-  const std::size_t found = text.find(key);
-  if (found == text.npos) return std::nullopt;
-  text.remove_prefix(found + key.size());
-  text.remove_prefix(std::min(text.find_first_not_of("\t "), text.size()));
-  return whole_number<std::uint64_t>(next_stat_word(text));
+  const auto said = value_in_lines(text, "voluntary_ctxt_switches", ':');
+  return said ? whole_number<std::uint64_t>(trimmed(*said)) : std::nullopt;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "health/model/check_words.h"
 #include "health/model/judged_check.h"
 #include "health/read/files.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -112,9 +113,9 @@ void judge_limit(JudgedCheck& judged, const SourceFiles& files, const std::strin
                  std::optional<std::int64_t> least) {
   const std::string path = "rlimit:" + name;
   const FileReading& reading = files.reading(path);
-  const auto soft = reading.ok() ? probe_value(reading.text, "soft") : std::nullopt;
+  const auto soft = value_in_lines(reading.text, "soft", ' ');
   const bool is_unlimited = soft == "unlimited";
-  const auto number = reading.ok() ? probe_number(reading.text, "soft") : std::nullopt;
+  const auto number = probe_number(reading.text, "soft");
   if (!is_unlimited && !number) return judged.unreadable(path, reading);
   judged.require(is_unlimited || (least && *number >= *least), name + " " + std::string(*soft),
                  name + (least ? " >= " + std::to_string(*least) : " unlimited"));
@@ -156,17 +157,15 @@ void judge_limits(JudgedCheck& judged, const CheckInput& input) {
 
 // Jobs that need more files ask for them themselves. A node that limits locked memory would fail.
 void learn_limits(BaselineNode& node) {
-  const FileReading& locked = node.files.reading(memlock_probe);
-  const auto memlock = locked.ok() ? probe_value(locked.text, "soft") : std::nullopt;
+  const auto memlock = value_in_lines(node.files.reading(memlock_probe).text, "soft", ' ');
   if (memlock != "unlimited") {
     const std::string why = "this node's memlock is " + std::string(memlock.value_or("not known"));
     node.profile.exclude.push_back({"host.rlimit", "", why});
     return node.leave_out("host.rlimit", why);
   }
-  const FileReading& reading = node.files.reading(nofile_probe);
-  std::optional<std::int64_t> files;
-  if (reading.ok()) files = probe_number(reading.text, "soft");
-  if (reading.ok() && probe_value(reading.text, "soft") == "unlimited") files = nofile_usual;
+  const std::string& said = node.files.reading(nofile_probe).text;
+  std::optional<std::int64_t> files = probe_number(said, "soft");
+  if (value_in_lines(said, "soft", ' ') == "unlimited") files = nofile_usual;
   node.profile.host.nofile = node.read("host.nofile", nofile_probe, files);
   if (files) node.profile.host.nofile = std::min(*files, nofile_usual);
 }

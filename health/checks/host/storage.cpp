@@ -90,20 +90,12 @@ void judge_shared_size(JudgedCheck& judged, const SourceFiles& files, const Host
                  ">= " + std::to_string(*host.shm_kb) + " kB");
 }
 
-std::vector<HealthFinding> judge_disks(const CheckInput& input) {
-  std::vector<HealthFinding> findings;
-  for (const std::string& disk : input.profile.host.disks) {
-    const std::string path = "statvfs:" + disk;
-    JudgedCheck judged(input.check(), disk);
-    judged.set_source(path);
-    if (const auto space = space_of(input.files.reading(path))) {
-      judge_space(judged, *space, input.profile.host);
-    } else {
-      judged.unreadable(path, input.files.reading(path));
-    }
-    judged.add_to(findings);
-  }
-  return findings;
+void judge_disk(JudgedCheck& judged, const CheckInput& input, const std::string& disk) {
+  const std::string path = "statvfs:" + disk;
+  judged.set_source(path);
+  const auto space = space_of(input.files.reading(path));
+  if (!space) return judged.unreadable(path, input.files.reading(path));
+  judge_space(judged, *space, input.profile.host);
 }
 
 std::vector<HealthFinding> judge_nvmes(const CheckInput& input) {
@@ -200,7 +192,7 @@ std::span<const CheckSpec> storage_checks() {
     {.id = "host.disk", .source = "statvfs", .says = "10 % and 500 MB free, 10 % of inodes",
      .severity = drain, .phases = when("PE"), .cost = 2ms, .group = host,
      .reads_for = disk_sources, .is_asked = is_listed<&HostProfile::disks>,
-     .judge = judge_disks},
+     .judge = on_each_listed<&HostProfile::disks, judge_disk>},
     {.id = "host.nvme", .source = "/sys/class/nvme/*/state",
      .says = "all live, and as many as the profile says", .severity = drain_then_rma,
      .phases = when("PD"), .cost = 2ms, .group = host,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port_text.h"
@@ -34,10 +35,9 @@ struct CounterView {
   }
 };
 
-// Samples of 30 s each: a burst of a second is no rate. A longer limit needs its whole time.
-std::chrono::seconds window_of(const CheckInput& input, const CounterLimit& limit) {
-  const double window_s = input.limit("window_s");
-  return std::max(limit.per, std::chrono::seconds(std::lround(std::clamp(window_s, 1.0, 3600.0))));
+// Samples of 30 s each: a burst of a second is no rate.
+std::chrono::seconds window_of(const CheckInput& input) {
+  return std::chrono::seconds(std::lround(std::clamp(input.limit("window_s"), 1.0, 3600.0)));
 }
 
 // Within `limit.per`; not extrapolated from a time that is shorter than the window. Samples rarely
@@ -67,10 +67,10 @@ std::string saturation_text(std::string_view file, std::uint64_t value) {
 }
 
 HealthFinding judge_growth(const CounterView& view, const CounterRule& rule,
-                           const CounterLimit& limit, const CounterGrowth& growth,
-                           HealthFinding finding) {
+                           const CounterLimit& limit, std::chrono::seconds window,
+                           const CounterGrowth& growth, HealthFinding finding) {
   const auto most = view.input.limit_if_any(limit.name);
-  const double rate = rate_of(growth, limit, window_of(view.input, limit));
+  const double rate = rate_of(growth, limit, window);
   finding.value = shown_number(rate);
   finding.unit = unit_of(limit);
   finding.expected = most ? (limit.fails_at ? "< " : "<= ") + shown_number(*most) : "any";
@@ -81,33 +81,32 @@ HealthFinding judge_growth(const CounterView& view, const CounterRule& rule,
 
 HealthFinding judge_limit(const CounterView& view, const CounterRule& rule,
                           const CounterLimit& limit) {
-  HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
-  const auto window = window_of(view.input, limit);
+  HealthFinding finding = port_finding(view.input, view.port, rule.file);
+  // A longer limit needs its whole time.
+  const std::chrono::seconds window = std::max(limit.per, window_of(view.input));
   const GrowthReading read = view.growth(rule.file, window, rule.bits);
   if (const auto* growth = std::get_if<CounterGrowth>(&read))
-    return judge_growth(view, rule, limit, *growth, std::move(finding));
+    return judge_growth(view, rule, limit, window, *growth, std::move(finding));
   const auto* saturated = std::get_if<SaturatedCounter>(&read);
   if (!saturated) return as_unknown(std::move(finding), first_reading);
   // What it grew by until it stuck may be enough; that it grows no more tells nothing.
-  finding = judge_growth(view, rule, limit, saturated->at_least, std::move(finding));
+  finding = judge_growth(view, rule, limit, window, saturated->at_least, std::move(finding));
   std::string why = saturation_text(rule.file, saturated->at_least.to);
   if (finding.status != CheckStatus::fail) return as_unknown(std::move(finding), std::move(why));
   finding.evidence.push_back(std::move(why));
   return finding;
 }
 
-int rank_of(const HealthFinding& finding) {
-  if (finding.status == CheckStatus::fail) return 2;
-  return finding.status == CheckStatus::unknown ? 1 : 0;
-}
-
 // The one that says more; what the other adds stays as evidence.
 HealthFinding worse_of(HealthFinding left, HealthFinding right) {
-  const bool is_right =
-      rank_of(right) > rank_of(left) ||
-      (rank_of(right) == 2 && rank_of(left) == 2 && is_severer(right.severity, left.severity));
+  const auto rank = [](const HealthFinding& one) {
+    const bool is_bad = one.status == CheckStatus::fail;
+    return std::tuple(badness_of(one.status), is_bad ? one.severity.remedy : Remedy::warn,
+                      is_bad && one.severity.stops_job);
+  };
+  const bool is_right = rank(right) > rank(left);
   if (is_right) std::swap(left, right);
-  if (rank_of(right) == 0) return left;
+  if (right.status == CheckStatus::pass) return left;
   for (std::string& line : right.evidence) {
     if (std::ranges::find(left.evidence, line) == left.evidence.end())
       left.evidence.push_back(std::move(line));
@@ -117,7 +116,7 @@ HealthFinding worse_of(HealthFinding left, HealthFinding right) {
 
 // Nothing: the driver does not have the counter, and need not.
 std::optional<HealthFinding> judge_rule(const CounterView& view, const CounterRule& rule) {
-  HealthFinding finding = port_finding(view.input.check(), view.port, rule.file);
+  HealthFinding finding = port_finding(view.input, view.port, rule.file);
   if (rule.is_optional && view.input.files.reading(finding.source).is_missing) return std::nullopt;
   if (!read_as(view.input, finding, parse_counter)) return finding;
   std::optional<HealthFinding> worst;
@@ -137,8 +136,9 @@ bool has_limit(const HealthProfile& profile, const CounterRule& rule) {
 }
 
 // Of the counters that something is judged by; one that stands at its maximum hides what comes.
-HealthFinding judge_saturation(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "counters");
+std::optional<HealthFinding> judge_saturation(const CounterView& view) {
+  const auto& [input, port] = view;
+  HealthFinding finding = port_finding(input, port, "counters");
   bool is_any_read = false;
   std::size_t saturated = 0;
   for (const CounterRule& rule : infiniband_counter_rules()) {
@@ -169,24 +169,16 @@ std::optional<HealthFinding> judge_port(const CounterView& view) {
   return worst;
 }
 
-template <class JudgePort>
-std::vector<HealthFinding> judge_ports(const CheckInput& input, JudgePort judge) {
+template <std::optional<HealthFinding> (*judge)(const CounterView&)>
+std::vector<HealthFinding> on_each_view(const CheckInput& input) {
   std::vector<HealthFinding> findings;
   for (const InfinibandPort& port : input.ib->ports) {
-    if (is_judged(input.profile, input.check().id, port)) append_findings(findings, judge(port));
+    if (is_judged(input.profile, input.check().id, port))
+      append_findings(findings, judge({input, port}));
   }
   return findings;
 }
-
-std::vector<HealthFinding> judge_counters(const CheckInput& input) {
-  return judge_ports(input, [&](const InfinibandPort& port) { return judge_port({input, port}); });
-}
-
-std::vector<HealthFinding> judge_saturated(const CheckInput& input) {
-  return judge_ports(input, [&](const InfinibandPort& port) {
-    return std::optional(judge_saturation(input, port));
-  });
-}
+constexpr auto judge_counters = &on_each_view<judge_port>;
 
 void note(CounterHistory& history, const SourceFiles& files, const InfinibandPort& port,
           std::string_view file, std::chrono::milliseconds now) {
@@ -218,8 +210,7 @@ void add_traffic(const CounterView& view, std::string_view file, std::chrono::se
 // before it ran for the window.
 std::vector<HealthFinding> judge_traffic(const CheckInput& input) {
   HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass);
-  const double window_s = input.limit("window_s");
-  const std::chrono::seconds window(std::lround(std::clamp(window_s, 1.0, 3600.0)));
+  const std::chrono::seconds window = window_of(input);
   if (setting_of(input.profile, finding.check).mode == CheckMode::off) return {};
   const auto job_runs = input.ib->facts.job_runs;
   if (!job_runs || *job_runs < window) return {};
@@ -254,6 +245,13 @@ void note_counters(CounterHistory& history, const SourceFiles& files, const Heal
     }
     for (const std::string_view file : data_files) note(history, files, port, file, now);
   }
+}
+
+std::vector<std::string_view> infiniband_counter_files() {
+  std::vector<std::string_view> files(std::begin(data_files), std::end(data_files));
+  for (const CounterRule& rule : infiniband_counter_rules())
+    if (std::ranges::find(files, rule.file) == files.end()) files.push_back(rule.file);
+  return files;
 }
 
 bool is_first_reading(const HealthFinding& finding) {
@@ -315,7 +313,7 @@ std::span<const CheckSpec> infiniband_counter_checks() {
   static const CheckSpec all[] = {
     {.id = "ib.saturated", .source = "P/counters", .says = "below the maximum of the register",
      .believe = delta, .phases = when("T"), .cost = 80us, .group = infiniband_counters,
-     .judge = judge_saturated},
+     .judge = on_each_view<judge_saturation>},
     {.id = "ib.link_downed", .source = "P/counters/link_downed", .says = "no growth",
      .severity = stop_drain, .believe = delta, .phases = when("TEF"), .cost = 80us,
      .group = infiniband_counters,
@@ -383,6 +381,12 @@ std::span<const CheckSpec> infiniband_counter_checks() {
      .cost = 160us, .group = infiniband_counters,
      .limits = {boot_grace, {"window_s", "s", 600}, {"idle_bytes", "bytes", 0}},
      .judge = judge_traffic},
+    // A cable that flaps is quiet for hours in between.
+    {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
+     .phases = when("T"), .cost = 1us, .group = infiniband_state,
+     .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
+                {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
+     .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
   };
   // clang-format on
   return all;

@@ -33,6 +33,8 @@ struct CounterRule {
   bool is_optional = false;  // not every driver has it
 };
 std::span<const CounterRule> infiniband_counter_rules();
+// Of a port: all that rules judge, and what it moved.
+std::vector<std::string_view> infiniband_counter_files();
 
 // Notes what all counters of the ports say. Not while links come up after boot: the errors of
 // their training are no fault.

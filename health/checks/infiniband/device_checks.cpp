@@ -8,6 +8,7 @@
 #include "health/checks/infiniband/sources.h"
 #include "health/model/baseline.h"
 #include "health/model/check_words.h"
+#include "health/model/majority.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/text.h"
 
@@ -58,9 +59,8 @@ std::optional<std::string> why_unread(const SourceFiles& files) {
 }
 
 std::optional<HealthFinding> judge_openable(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = device_finding(input.check(), port, "");
+  HealthFinding finding = device_finding(input, port, "", "opens");
   finding.source = "/dev/infiniband";
-  finding.expected = "opens";
   const std::string verbs = "/sys/class/infiniband_verbs";
   for (const std::string& name : input.files.names_below(verbs)) {
     if (input.files.text(verbs + "/" + name + "/ibdev") != port.device) continue;
@@ -98,7 +98,7 @@ HealthFinding judge_pcie_part(const CheckInput& input, HealthFinding finding,
 }
 
 std::optional<HealthFinding> judge_pcie(const CheckInput& input, const InfinibandPort& port) {
-  const HealthFinding finding = device_finding(input.check(), port, "device/current_link_width");
+  const HealthFinding finding = device_finding(input, port, "device/current_link_width");
   HealthFinding width =
       judge_pcie_part(input, finding, port, "width", input.limit_if_any("width").value_or(0));
   if (width.status == CheckStatus::fail) return width;
@@ -116,8 +116,7 @@ std::optional<std::string> operational_state(std::string_view text) {
 }
 
 std::optional<HealthFinding> judge_netdev(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = device_finding(input.check(), port, "device/net");
-  finding.expected = "up";
+  HealthFinding finding = device_finding(input, port, "device/net", "up");
   const auto interfaces = net_interfaces(input.files, port.device);
   if (interfaces.empty()) return std::nullopt;
   for (const std::string& name : interfaces) {
@@ -137,24 +136,21 @@ std::optional<HealthFinding> judge_netdev(const CheckInput& input, const Infinib
 // Adapters of one kind that differ from most of them.
 std::vector<HealthFinding> judge_firmware(const CheckInput& input) {
   std::vector<HealthFinding> findings;
-  std::map<std::string, std::map<std::string, std::size_t>> by_board;
+  std::map<std::string, std::vector<std::string>> by_board;
   const std::vector<InfinibandVersions> all = infiniband_versions(input.files, input.ib->ports);
   for (const InfinibandVersions& one : all) {
-    if (!one.board.empty() && !one.firmware.empty()) ++by_board[one.board][one.firmware];
+    if (!one.board.empty() && !one.firmware.empty()) by_board[one.board].push_back(one.firmware);
   }
   for (const InfinibandVersions& one : all) {
-    const auto& seen = by_board[one.board];
-    const auto usual = std::ranges::max_element(seen, {}, [](const auto& of) { return of.second; });
-    std::size_t told = 0;
-    for (const auto& [firmware, count] : seen) told += count;
-    const bool is_most = usual != seen.end() && told > 1 && usual->second * 2 > told;
-    if (!is_most || !is_judged(input.profile, input.check().id, {one.device, "", ""})) continue;
-    HealthFinding finding = make_finding(input.check(), one.device, CheckStatus::pass);
+    const auto& told = by_board[one.board];
+    const auto usual = said_by_most(told);
+    if (!usual || told.size() < 2 ||
+        !is_judged(input.profile, input.check().id, {one.device, "", ""}))
+      continue;
+    HealthFinding finding =
+        make_finding(input.check(), one.device, CheckStatus::pass, one.firmware, *usual);
     finding.source = infiniband_device_path(one.device, "fw_ver");
-    finding.value = one.firmware;
-    finding.expected = usual->first;
-    findings.push_back(one.firmware == usual->first ? std::move(finding)
-                                                    : as_failed(std::move(finding)));
+    findings.push_back(one.firmware == *usual ? std::move(finding) : as_failed(std::move(finding)));
   }
   return findings;
 }

@@ -2,16 +2,14 @@
 
 #include <cmath>
 #include <cstdio>
-#include <tuple>
 
 #include "health/checks/infiniband/port_text.h"
 
 namespace muster {
 
 std::span<const CheckSpec> infiniband_checks() {
-  static const std::vector<CheckSpec> all =
-      joined_rows({infiniband_device_checks(), infiniband_link_checks(),
-                   infiniband_counter_checks(), infiniband_flap_checks()});
+  static const std::vector<CheckSpec> all = joined_rows(
+      {infiniband_device_checks(), infiniband_link_checks(), infiniband_counter_checks()});
   return all;
 }
 
@@ -40,17 +38,18 @@ std::vector<HealthFinding> judge_infiniband(const InfinibandFacts& facts,
   return findings;
 }
 
-HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
-                           std::string_view leaf) {
-  HealthFinding finding = make_finding(check, port.name(), CheckStatus::pass);
-  finding.serial = port.guid;
+HealthFinding port_finding(const CheckInput& input, const InfinibandPort& port,
+                           std::string_view leaf, std::string expected) {
+  HealthFinding finding = device_finding(input, port, leaf, std::move(expected));
+  finding.device = port.name();
   finding.source = port.path(leaf);
   return finding;
 }
 
-HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
-                             std::string_view leaf) {
-  HealthFinding finding = make_finding(check, port.device, CheckStatus::pass);
+HealthFinding device_finding(const CheckInput& input, const InfinibandPort& port,
+                             std::string_view leaf, std::string expected) {
+  HealthFinding finding =
+      make_finding(input.check(), port.device, CheckStatus::pass, {}, std::move(expected));
   finding.serial = port.guid;
   finding.source = infiniband_device_path(port.device, leaf);
   return finding;
@@ -73,9 +72,8 @@ HealthFinding as_not_understood(HealthFinding finding, std::string_view text) {
 }
 
 HealthFinding as_failed(HealthFinding finding, CheckSeverity severity) {
-  finding.status = CheckStatus::fail;
   finding.severity = severity;
-  return finding;
+  return as_failed(std::move(finding));
 }
 
 HealthFinding as_failed(HealthFinding finding) {
@@ -90,10 +88,6 @@ HealthFinding with_grace(HealthFinding finding, const CheckInput& input) {
   return as_unknown(std::move(finding), "booted " + std::to_string(uptime->count()) +
                                             " s ago: links are judged from " +
                                             std::to_string(grace.count()) + " s on");
-}
-
-bool is_severer(const CheckSeverity& left, const CheckSeverity& right) {
-  return std::tuple(left.remedy, left.stops_job) > std::tuple(right.remedy, right.stops_job);
 }
 
 std::string shown_number(double value) {

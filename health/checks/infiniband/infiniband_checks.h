@@ -52,11 +52,11 @@ std::vector<InfinibandPort> first_ports(const std::vector<InfinibandPort>& ports
 // ---- findings about one port or its device, in the words that all InfiniBand checks share
 
 // A pass as yet, about what stands in the file `leaf` of the port.
-HealthFinding port_finding(const CheckSpec& check, const InfinibandPort& port,
-                           std::string_view leaf);
+HealthFinding port_finding(const CheckInput& input, const InfinibandPort& port,
+                           std::string_view leaf, std::string expected = {});
 // About the device of the port.
-HealthFinding device_finding(const CheckSpec& check, const InfinibandPort& port,
-                             std::string_view leaf);
+HealthFinding device_finding(const CheckInput& input, const InfinibandPort& port,
+                             std::string_view leaf, std::string expected = {});
 
 HealthFinding as_unknown(HealthFinding finding, std::string why);
 // A file of the finding's source that could not be read.
@@ -64,13 +64,11 @@ HealthFinding as_unreadable(HealthFinding finding, const FileReading& reading);
 // One that was read and says what nobody understands.
 HealthFinding as_not_understood(HealthFinding finding, std::string_view text);
 HealthFinding as_failed(HealthFinding finding, CheckSeverity severity);
-HealthFinding as_failed(HealthFinding finding);  // as the catalogue says
+HealthFinding as_failed(HealthFinding finding);  // as the row says
 
 // A failure of a link that may still be coming up after boot says nothing yet.
 HealthFinding with_grace(HealthFinding finding, const CheckInput& input);
 
-// Whether `left` leads to more than `right`.
-bool is_severer(const CheckSeverity& left, const CheckSeverity& right);
 // "131", "0.43"
 std::string shown_number(double value);
 
@@ -109,7 +107,6 @@ std::vector<HealthFinding> on_each_device(const CheckInput& input) {
 // The rows of each file of judges.
 std::span<const CheckSpec> infiniband_counter_checks();
 std::span<const CheckSpec> infiniband_device_checks();
-std::span<const CheckSpec> infiniband_flap_checks();
 std::span<const CheckSpec> infiniband_link_checks();
 
 }  // namespace muster

@@ -5,7 +5,6 @@
 
 #include "health/checks/infiniband/port.h"
 #include "health/checks/infiniband/sources.h"
-#include "health/model/source_files.h"
 
 namespace muster {
 

@@ -38,15 +38,13 @@ HealthFinding judge_numbered(const CheckInput& input, HealthFinding finding, int
 
 // INIT, ARMED and ACTIVE_DEFER: the link is there, the subnet manager is not through with it.
 HealthFinding judge_state(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "state");
-  finding.expected = "4: ACTIVE";
+  HealthFinding finding = port_finding(input, port, "state", "4: ACTIVE");
   return judge_numbered(input, std::move(finding), state_active, state_last, {0, state_down});
 }
 
 // The others: asleep, in training, recovering.
 HealthFinding judge_physical(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "phys_state");
-  finding.expected = "5: LinkUp";
+  HealthFinding finding = port_finding(input, port, "phys_state", "5: LinkUp");
   return judge_numbered(input, std::move(finding), physical_link_up, physical_last,
                         {physical_polling, physical_disabled});
 }
@@ -58,7 +56,7 @@ bool is_known_down(const SourceFiles& files, const InfinibandPort& port) {
 }
 
 HealthFinding judge_rate(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "rate");
+  HealthFinding finding = port_finding(input, port, "rate");
   const int gbps = input.profile.ib.rate_gbps.value_or(0);
   const int lanes = parse_lanes(input.profile.ib.width.value_or("")).value_or(0);
   finding.unit = "Gb/s";
@@ -75,8 +73,7 @@ HealthFinding judge_rate(const CheckInput& input, const InfinibandPort& port) {
 }
 
 HealthFinding judge_link_layer(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "link_layer");
-  finding.expected = "InfiniBand";
+  HealthFinding finding = port_finding(input, port, "link_layer", "InfiniBand");
   const auto layer = read_as(input, finding, [](std::string_view text) {
     const bool is_known = trimmed(text) == "InfiniBand" || trimmed(text) == "Ethernet";
     return is_known ? std::optional(std::string(trimmed(text))) : std::nullopt;
@@ -87,8 +84,7 @@ HealthFinding judge_link_layer(const CheckInput& input, const InfinibandPort& po
 }
 
 HealthFinding judge_lid(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "lid");
-  finding.expected = "nonzero";
+  HealthFinding finding = port_finding(input, port, "lid", "nonzero");
   for (const char* leaf : {"lid", "sm_lid"}) {
     finding.source = port.path(leaf);
     const auto lid = read_as(input, finding,
@@ -104,7 +100,7 @@ HealthFinding judge_lid(const CheckInput& input, const InfinibandPort& port) {
 
 // The profile names a partition as the limit `partition`; without one any will do.
 HealthFinding judge_partition(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "pkeys");
+  HealthFinding finding = port_finding(input, port, "pkeys");
   const double named = input.limit_if_any("partition").value_or(0);
   const long wanted = std::lround(std::clamp(named, 0.0, 65535.0)) & 0x7fff;
   finding.expected = wanted == 0 ? "a full member" : "a full member of " + std::to_string(wanted);
@@ -124,13 +120,12 @@ HealthFinding judge_partition(const CheckInput& input, const InfinibandPort& por
 }
 
 HealthFinding judge_global_id(const CheckInput& input, const InfinibandPort& port) {
-  HealthFinding finding = port_finding(input.check(), port, "gids/0");
-  finding.expected = "nonzero";
+  HealthFinding finding = port_finding(input, port, "gids/0", "nonzero");
   const auto id = read_as(input, finding, parse_global_id);
   if (!id) return finding;
   finding.value = *input.files.text(finding.source);
   // The prefix of the subnet alone is the same on every port.
-  return id->port != 0 ? finding : as_failed(std::move(finding));
+  return *id != 0 ? finding : as_failed(std::move(finding));
 }
 
 bool names_ports(const HealthProfile& profile) {

@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "health/checks/infiniband/infiniband_checks.h"
-#include "health/checks/infiniband/port_text.h"
-#include "health/model/check_words.h"
 
 namespace muster {
 
@@ -83,11 +81,10 @@ HealthFinding LinkFlaps::judge_port(const CheckInput& input, const InfinibandPor
                                     milliseconds now) const {
   const hours window = limit_in_hours(input, "window_h");
   const double fewer_than = input.limit("drain_per_window");
-  HealthFinding finding = port_finding(input.check(), port, "");
+  HealthFinding finding = port_finding(input, port, "", "< " + shown_number(fewer_than));
   finding.source = "kmsg";
   finding.unit = "1/" + std::to_string(window.count()) + " h";
   finding.value = "0";
-  finding.expected = "< " + shown_number(fewer_than);
   const auto found = tracks_.find(port.device);
   if (found == tracks_.end() || found->second.downs.empty()) return finding;
   const LinkFlapTrack& track = found->second;
@@ -123,21 +120,6 @@ std::vector<LinkFlapTrack> LinkFlaps::state() const {
   std::vector<LinkFlapTrack> state;
   for (const auto& [device, track] : tracks_) state.push_back(track);
   return state;
-}
-
-std::span<const CheckSpec> infiniband_flap_checks() {
-  using namespace check_words;
-  // clang-format off
-  static const CheckSpec all[] = {
-    // A cable that flaps is quiet for hours in between.
-    {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
-     .phases = when("T"), .cost = 1us, .group = infiniband_state,
-     .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
-                {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
-     .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
-  };
-  // clang-format on
-  return all;
 }
 
 }  // namespace muster

@@ -7,26 +7,18 @@
 #include "health/checks/infiniband/port_text.h"
 #include "health/checks/infiniband/sources.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
-bool is_number(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 // The interfaces below `name`: of a VLAN its parent, of a bond its members, else itself.
 std::set<std::string> carriers_of(const SourceFiles& files, const std::string& name) {
   const std::string parent = name.substr(0, name.find('.'));
   std::set<std::string> carriers{name, parent};
-  std::string_view members =
-      files.text("/sys/class/net/" + parent + "/bonding/slaves").value_or("");
-  while (!members.empty()) {
-    const std::string_view member = members.substr(0, members.find(' '));
-    carriers.emplace(member);
-    members.remove_prefix(std::min(members.size(), member.size() + 1));
-  }
+  const auto members = files.text("/sys/class/net/" + parent + "/bonding/slaves");
+  for (const std::string_view member : words_in(members.value_or(""))) carriers.emplace(member);
   return carriers;
 }
 
@@ -50,7 +42,7 @@ std::vector<InfinibandPort> find_ports(const SourceFiles& files) {
   for (const std::string& device : files.names_below(infiniband_root)) {
     const std::string guid(files.text(infiniband_device_path(device, "node_guid")).value_or(""));
     for (const std::string& number : files.names_below(infiniband_device_path(device, "ports"))) {
-      if (is_number(number)) ports.push_back({device, number, guid});
+      if (whole_number<unsigned>(number)) ports.push_back({device, number, guid});
     }
   }
   return ports;
@@ -80,8 +72,8 @@ bool is_management_device(const SourceFiles& files, std::string_view device) {
 
 std::optional<std::string> pci_address(const SourceFiles& files, std::string_view device) {
   const auto uevent = files.text(infiniband_device_path(device, "device/uevent"));
-  const auto address = uevent ? uevent_value(*uevent, "PCI_SLOT_NAME") : std::nullopt;
-  return address ? std::optional<std::string>(*address) : std::nullopt;
+  const auto address = uevent ? value_in_lines(*uevent, "PCI_SLOT_NAME", '=') : std::nullopt;
+  return address ? std::optional<std::string>(trimmed(*address)) : std::nullopt;
 }
 
 std::vector<InfinibandPort> judged_ports(const SourceFiles& files, const HealthProfile& profile,
@@ -104,8 +96,7 @@ std::vector<InfinibandPort> judged_ports(const SourceFiles& files, const HealthP
 }
 
 bool is_judged(const HealthProfile& profile, std::string_view check, const InfinibandPort& port) {
-  return setting_of(profile, check).mode != CheckMode::off &&
-         !is_excluded(profile, check, port.name());
+  return !is_off(profile, check, port.name());
 }
 
 std::chrono::seconds link_grace(const HealthProfile& profile, std::string_view check) {

@@ -20,15 +20,6 @@ std::optional<double> positive_decimal(std::string_view text) {
   return is_number ? std::optional(value) : std::nullopt;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (!(line = trimmed(line)).empty()) {
-    words.push_back(line.substr(0, line.find_first_of(white_space)));
-    line.remove_prefix(words.back().size());
-  }
-  return words;
-}
-
 bool is_printable(char c) {
   return c >= ' ' && c <= '~';
 }
@@ -63,7 +54,7 @@ std::optional<int> parse_lanes(std::string_view text) {
 std::optional<LinkRate> parse_link_rate(std::string_view text) {
   text = trimmed(text);
   if (text.size() > 64) return std::nullopt;
-  const auto words = words_of(text);
+  const auto words = words_in(text);
   if (words.size() < 3 || words.size() > 4 || words[1] != "Gb/sec") return std::nullopt;
   if (!words[2].starts_with('(') || !words.back().ends_with(')')) return std::nullopt;
   std::string_view width = words[2].substr(1);
@@ -76,7 +67,7 @@ std::optional<LinkRate> parse_link_rate(std::string_view text) {
 }
 
 std::optional<double> parse_gt_per_s(std::string_view text) {
-  const auto words = words_of(trimmed(text).substr(0, 64));
+  const auto words = words_in(trimmed(text).substr(0, 64));
   if (words.size() < 2 || words[1] != "GT/s") return std::nullopt;
   return positive_decimal(words[0]);
 }
@@ -93,18 +84,17 @@ std::optional<PartitionKey> parse_partition_key(std::string_view text) {
   return PartitionKey{*key & 0x7fff, (*key & 0x8000) != 0};
 }
 
-std::optional<GlobalId> parse_global_id(std::string_view text) {
+std::optional<std::uint64_t> parse_global_id(std::string_view text) {
   text = trimmed(text);
   constexpr std::size_t length = 39;  // eight groups of four digits
   if (text.size() != length) return std::nullopt;
-  GlobalId id;
+  std::uint64_t id = 0;
   for (std::size_t group = 0; group < 8; ++group) {
     const std::size_t at = group * 5;
     if (group > 0 && text[at - 1] != ':') return std::nullopt;
     const auto digits = whole_number<std::uint16_t>(text.substr(at, 4), 16);
     if (!digits) return std::nullopt;
-    std::uint64_t& half = group < 4 ? id.prefix : id.port;
-    half = half << 16 | *digits;
+    id = id << 16 | *digits;
   }
   return id;
 }
@@ -112,22 +102,10 @@ std::optional<GlobalId> parse_global_id(std::string_view text) {
 std::set<std::string> parse_default_interfaces(std::string_view route) {
   std::set<std::string> interfaces;
   while (!route.empty()) {
-    const std::string_view line = route.substr(0, route.find('\n'));
-    route.remove_prefix(std::min(route.size(), line.size() + 1));
-    const auto words = words_of(line.substr(0, 256));
+    const auto words = words_in(take_until(route, '\n').substr(0, 256));
     if (is_default_route(words)) interfaces.emplace(words.front());
   }
   return interfaces;
-}
-
-std::optional<std::string_view> uevent_value(std::string_view uevent, std::string_view key) {
-  while (!uevent.empty()) {
-    const std::string_view line = uevent.substr(0, uevent.find('\n'));
-    uevent.remove_prefix(std::min(uevent.size(), line.size() + 1));
-    if (line.starts_with(key) && line.substr(key.size(), 1) == "=")
-      return trimmed(line.substr(key.size() + 1));
-  }
-  return std::nullopt;
 }
 
 std::string shown_text(std::string_view text) {

@@ -43,19 +43,11 @@ struct PartitionKey {
 };
 std::optional<PartitionKey> parse_partition_key(std::string_view text);
 
-// "fe80:0000:0000:0000:b83f:d203:00c5:0001"
-struct GlobalId {
-  std::uint64_t prefix = 0;
-  std::uint64_t port = 0;
-  friend bool operator==(const GlobalId&, const GlobalId&) = default;
-};
-std::optional<GlobalId> parse_global_id(std::string_view text);
+// "fe80:0000:0000:0000:b83f:d203:00c5:0001": the port's half, behind the prefix of the subnet.
+std::optional<std::uint64_t> parse_global_id(std::string_view text);
 
 // The interfaces that the routes to everywhere leave by, of /proc/net/route.
 std::set<std::string> parse_default_interfaces(std::string_view route);
-
-// The text of `key` in lines KEY=text.
-std::optional<std::string_view> uevent_value(std::string_view uevent, std::string_view key);
 
 // A short printable form for a message: cut after 60 characters.
 std::string shown_text(std::string_view text);

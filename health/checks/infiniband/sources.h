@@ -4,17 +4,21 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
 inline constexpr std::string_view infiniband_root = "/sys/class/infiniband";
 
 // Everything.
-std::span<const std::string_view> infiniband_sources();
+std::vector<std::string> infiniband_sources();
 // Parts of it, for what is read often; each tells devices and ports as well.
-std::span<const std::string_view> infiniband_state_sources();
-std::span<const std::string_view> infiniband_counter_sources();
+std::vector<std::string> infiniband_state_sources();
+std::vector<std::string> infiniband_counter_sources();
+// What neither of them holds: keys, versions, slots.
+std::span<const std::string_view> infiniband_other_sources();
 
 // What changes when a link does, of devices that are known; and what tells devices and ports.
 std::span<const std::string_view> infiniband_link_sources();

@@ -7,6 +7,7 @@
 #include "health/checks/kernel/kernel_rules.h"
 #include "health/checks/kernel/kernel_watch_parts.h"
 #include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -35,11 +36,6 @@ bool is_split_fall(std::string_view before, std::string_view text) {
       std::string(before) + " " + std::string(text.substr(6, off_the_bus.size()));
   const std::size_t at = joined.find(off_the_bus);
   return at < before.size() && at + off_the_bus.size() > before.size();
-}
-
-template <typename T>
-void append_all(std::vector<T>& all, std::vector<T> more) {
-  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
 struct Asked {
@@ -138,10 +134,10 @@ void append(KernelEvents& all, KernelEvents more) {
     return was_reset && one.check.starts_with("gpu.") && one.status == CheckStatus::fail &&
            one.severity.remedy <= Remedy::reset;
   });
-  append_all(all.findings, std::move(more.findings));
-  append_all(all.links, std::move(more.links));
-  append_all(all.refused_registers, std::move(more.refused_registers));
-  append_all(all.resets, std::move(more.resets));
+  append_findings(all.findings, std::move(more.findings));
+  std::ranges::move(more.links, std::back_inserter(all.links));
+  std::ranges::move(more.refused_registers, std::back_inserter(all.refused_registers));
+  std::ranges::move(more.resets, std::back_inserter(all.resets));
 }
 
 KernelWatch::KernelWatch(PciNames names, KernelWatchState saved)
@@ -190,11 +186,7 @@ KernelEvents KernelWatch::feed(const KernelLine& line) {
   state_.latest = std::max(state_.latest, at);
   if (!state_.held.empty()) out = tick(at);
   std::string_view rest = line.text;
-  while (!rest.empty()) {
-    const std::string_view text = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), text.size() + 1));
-    feed_text(text, line, at, out);
-  }
+  while (!rest.empty()) feed_text(take_until(rest, '\n'), line, at, out);
   return out;
 }
 
@@ -288,10 +280,8 @@ void KernelWatch::feed_rule(const KernelRule& rule, std::string_view text, const
   const std::string key = std::string(rule.check) + " " + address;
   const auto left_out = news(key, weight_of(rule.severity), at);
   if (!left_out) return;
-  ActiveFailure failure;
-  failure.at = at;
+  ActiveFailure failure{at, {}, rule.subject == LineSubject::gpu ? address : "", {}};
   if (rule.stands_for) failure.until = at + *rule.stands_for;
-  if (rule.subject == LineSubject::gpu) failure.address = address;
   failure.finding = failure_of(rule.check, device_of(address), rule.severity, rule.fault_class,
                                "logged", evidence_of(text, *left_out));
   failure.finding.expected = rule.expected;
@@ -321,11 +311,12 @@ void KernelWatch::feed_sxid(const SxidLine& sxid, std::string_view text, SinceBo
 
 void KernelWatch::raise_sxid(const OpenSxid& sxid, CheckSeverity severity, std::uint64_t left_out,
                              KernelEvents& out) {
-  ActiveFailure failure;
-  failure.at = sxid.at;
-  failure.finding = failure_of("gpu.sxid", device_of(sxid.address), severity, FaultClass::node,
-                               std::to_string(sxid.sxid), evidence_of(sxid.line, left_out));
-  raise(std::move(failure), sxid.address, out);
+  raise({sxid.at,
+         {},
+         {},
+         failure_of("gpu.sxid", device_of(sxid.address), severity, FaultClass::node,
+                    std::to_string(sxid.sxid), evidence_of(sxid.line, left_out))},
+        sxid.address, out);
 }
 
 KernelEvents KernelWatch::on_job_death(SinceBoot at) {
@@ -412,24 +403,18 @@ void KernelWatch::on_reset(std::string_view address, SinceBoot at) {
 }
 
 void KernelWatch::on_cleared(std::string_view check, std::string_view device) {
-  std::vector<std::string> keys;
-  for (const auto& [key, failure] : state_.standing) {
+  std::erase_if(state_.standing, [&](const auto& standing) {
+    const auto& [key, failure] = standing;
+    const std::string& address = failure.address;
     const bool is_meant =
         failure.finding.check == check && (device.empty() || failure.finding.device == device);
-    if (is_meant) keys.push_back(key);
-  }
-  for (const std::string& key : keys) {
-    const std::string address = state_.standing.at(key).address;
+    if (!is_meant) return false;
     std::erase_if(state_.nvlink_faults, [&](const auto& one) {
       return !address.empty() && one.first.starts_with(address + " ");
     });
-    state_.standing.erase(key);
     forget(key);
-  }
-}
-
-bool KernelWatch::is_history(SinceBoot at) const {
-  return at < state_.history;
+    return true;
+  });
 }
 
 void KernelWatch::forget(const std::string& key_begin) {
@@ -447,12 +432,11 @@ std::vector<HealthFinding> KernelWatch::standing(const WatchSources& sources, Si
   for (const auto& [key, failure] : state_.standing) {
     if (!failure.until || now < *failure.until) findings.push_back(failure.finding);
   }
-  const std::size_t failures = findings.size();
+  const auto failures = std::ssize(findings);
   for (const Asked& asked : asked_of(names_, state_)) {
-    bool fails = false;
-    for (std::size_t i = 0; i < failures; ++i) {
-      fails = fails || (findings[i].check == asked.check && findings[i].device == asked.device);
-    }
+    const bool fails = std::any_of(findings.begin(), findings.begin() + failures, [&](auto& one) {
+      return one.check == asked.check && one.device == asked.device;
+    });
     if (!fails) findings.push_back(without_failure(asked, sources));
   }
   return findings;

@@ -203,7 +203,7 @@ class KernelWatch {
   void feed_rule(const KernelRule& rule, std::string_view text, const KernelLine& line,
                  SinceBoot at, KernelEvents& out);
   bool is_of_old_records(std::string_view text, SinceBoot at);
-  bool is_history(SinceBoot at) const;
+  bool is_history(SinceBoot at) const { return at < state_.history; }
   void note_driver_line(std::string_view text);
   void note_driver_load(SinceBoot at, KernelEvents& out);
 

@@ -6,7 +6,6 @@
 
 #include "health/checks/kernel/kernel_watch.h"
 #include "health/checks/kernel/kernel_watch_parts.h"
-#include "scheduler/text/pattern.h"
 
 namespace muster {
 
@@ -91,14 +90,11 @@ void KernelWatch::judge_xid(const Xid& xid, KernelEvents& out) {
   if (verdict.resets_at_epilog && state_.resets_at_epilog.size() < watched_devices_max) {
     state_.resets_at_epilog.insert(xid.address);
   }
-  ActiveFailure failure;
-  failure.at = xid.at;
-  failure.address = xid.address;
-  failure.finding =
+  HealthFinding finding =
       failure_of("gpu.xid", device_of(xid.address), verdict.severity, verdict.fault_class,
                  std::to_string(xid.code), evidence_of(xid.line, *left_out));
-  failure.finding.source = xid.source;
-  raise(std::move(failure), xid.address, out);
+  finding.source = xid.source;
+  raise({xid.at, {}, xid.address, std::move(finding)}, xid.address, out);
 }
 
 // The driver's own verdict first, then the line's details, then the table.
@@ -174,13 +170,13 @@ KernelEvents KernelWatch::on_jobs_over(SinceBoot at) {
   KernelEvents out;
   for (const std::string& address : std::exchange(state_.resets_at_epilog, {})) {
     const auto xid = xid_before_reset(address);
-    ActiveFailure failure;
-    failure.at = at;
-    failure.address = address;
-    failure.finding = failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false},
-                                 FaultClass::node, xid ? std::to_string(*xid) : "an earlier one",
-                                 {"what it repaired takes effect with a reset; its job has ended"});
-    raise(std::move(failure), address, out);
+    raise({at,
+           {},
+           address,
+           failure_of("gpu.xid", device_of(address), {Remedy::reset, {}, false}, FaultClass::node,
+                      xid ? std::to_string(*xid) : "an earlier one",
+                      {"what it repaired takes effect with a reset; its job has ended"})},
+          address, out);
   }
   return out;
 }

@@ -1,6 +1,5 @@
 #include "health/checks/kernel/xid.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -45,16 +44,7 @@ std::optional<XidLine> parse_coded(std::string_view text, std::string_view mark)
 }
 
 std::vector<std::string_view> tokens_of(std::string_view text) {
-  std::vector<std::string_view> tokens;
-  constexpr std::string_view between = " ,()[]";
-  constexpr std::size_t tokens_max = 64;
-  std::size_t begin = text.find_first_not_of(between);
-  while (begin != text.npos && tokens.size() < tokens_max) {
-    const std::size_t end = std::min(text.size(), text.find_first_of(between, begin));
-    tokens.push_back(text.substr(begin, end - begin));
-    begin = text.find_first_not_of(between, end);
-  }
-  return tokens;
+  return words_in(text, " ,()[]", 64);
 }
 
 // `0x1 (GPU Reset Required)`; drivers of desktops say `PF FLR` and `OS Reboot`.
@@ -114,11 +104,6 @@ std::optional<int> parse_nvlink_number(std::string_view rest) {
     if (number && *number >= 0) return number;
   }
   return std::nullopt;
-}
-
-bool wants_reset(DriverAction action) {
-  return action == DriverAction::gpu_reset || action == DriverAction::drain_and_reset ||
-         action == DriverAction::bus_reset;
 }
 
 std::optional<DriverAction> parse_driver_action(std::string_view rest) {

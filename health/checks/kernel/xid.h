@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "health/model/driver_action.h"
+
 namespace muster {
 
 // `NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 79, pid=7194, name=python, GPU has fallen off the bus.`
@@ -24,20 +26,6 @@ std::optional<bool> is_nvlink_fault_fatal(std::string_view rest);
 // The link of an Xid 74, `NVLink: fatal error detected on link 6(0x0, …)`.
 std::optional<int> parse_nvlink_number(std::string_view rest);
 
-// Numbers are those of NVML's field 230.
-enum class DriverAction {
-  none = 0,
-  gpu_reset = 1,
-  node_reboot = 2,
-  drain_p2p = 3,
-  drain_and_reset = 4,
-  restart_imex = 5,
-  bus_reset = 6,
-  system_reboot = 7,
-  other = 255
-};
-// What is wanted is a reset of the GPU: on the same boot nothing else ends the wish.
-bool wants_reset(DriverAction action);
 // Xid 154: `GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)`. The words
 // count; the number where they are not known. Nothing when it is not of this form.
 std::optional<DriverAction> parse_driver_action(std::string_view rest);

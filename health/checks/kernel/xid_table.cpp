@@ -7,6 +7,13 @@ namespace muster {
 
 namespace {
 
+struct XidRow {
+  int first = 0;  // of a range of codes
+  int last = 0;
+  std::string_view meaning;
+  XidVerdict verdict;
+};
+
 namespace verdicts {
 
 constexpr XidVerdict ignored{};
@@ -116,6 +123,9 @@ constexpr std::array rows{
     XidRow{172, 172, "double-bit ECC error in SRAM", stop_reset_rma},
     XidRow{173, 173, "fatal C2C error", stop_reboot},
 };
+static_assert(std::ranges::adjacent_find(rows, [](const XidRow& one, const XidRow& next) {
+                return one.last < one.first || next.first <= one.last;
+              }) == rows.end());
 
 }  // namespace verdicts
 
@@ -148,10 +158,6 @@ const XidRow* find_xid(int xid) {
 
 }  // namespace
 
-std::span<const XidRow> xid_rows() {
-  return verdicts::rows;
-}
-
 std::string_view xid_meaning(int xid) {
   const XidRow* row = find_xid(xid);
   return row ? row->meaning : "not in the table";
@@ -168,34 +174,12 @@ XidVerdict verdict_of_xid(int xid, std::optional<bool> is_fatal) {
 }
 
 XidVerdict verdict_of(DriverAction action) {
-  using namespace verdicts;
-  switch (action) {
-    case DriverAction::none:
-      return ignored;
-    case DriverAction::gpu_reset:
-      return stop_reset;
-    case DriverAction::node_reboot:
-    case DriverAction::bus_reset:
-    case DriverAction::system_reboot:
-      return stop_reboot;
-    case DriverAction::drain_p2p:
-      return act({Remedy::drain, {}, true});
-    case DriverAction::drain_and_reset:
-      return reset;
-    case DriverAction::restart_imex:
-      return act({Remedy::drain, {}, false}, FaultClass::setup);
-    case DriverAction::other:
-      break;
-  }
-  return drain;
+  if (action == DriverAction::none) return verdicts::ignored;
+  return verdicts::act(row_of(action).severity, row_of(action).fault_class);
 }
 
 std::string_view words_of(DriverAction action) {
-  constexpr std::string_view words[] = {"none",      "GPU reset",       "node reboot",
-                                        "drain P2P", "drain and reset", "restart IMEX",
-                                        "bus reset", "system reboot"};
-  const auto number = static_cast<std::size_t>(action);
-  return number < std::size(words) ? words[number] : "not known";
+  return action == DriverAction::none ? "none" : row_of(action).log_words;
 }
 
 SxidClass class_of_sxid(int sxid, SxidLine::Word word) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string_view>
 
 #include "health/checks/kernel/xid.h"
@@ -24,16 +23,6 @@ struct XidVerdict {
   bool resets_at_epilog = false;  // once the job has ended, whatever becomes of the node else
   friend bool operator==(const XidVerdict&, const XidVerdict&) = default;
 };
-
-struct XidRow {
-  int first = 0;  // of a range of codes
-  int last = 0;
-  std::string_view meaning;
-  XidVerdict verdict;
-};
-
-// Sorted by code, without overlap.
-std::span<const XidRow> xid_rows();
 
 std::string_view xid_meaning(int xid);  // "not in the table" where there is none
 // By the code alone. Of 144-150 it is what a line without details leads to; of 154 too.

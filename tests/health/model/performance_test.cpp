@@ -20,11 +20,8 @@ PerformanceSample measured(const std::string& metric, double value) {
   return {metric, "gpu1", value, ""};
 }
 
-PerformancePeers fleet(double median, int nodes) {
-  PerformancePeers peers;
-  peers.fleet_median = median;
-  peers.fleet_nodes = nodes;
-  return peers;
+FleetFigure fleet(double median, int nodes) {
+  return {median, nodes};
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST_CASE("the kernel tells of space, limits and its clock by calls") {
        {"statvfs:/", "rlimit:nofile", "rlimit:none", "adjtimex:", "open:/dev/nul[l]",
         "open:/dev/no-such", "stat:/proc", "nonsense:/x", "statvfs:/no/such", "", "relative"}});
   CHECK(probe_number(files.reading("statvfs:/").text, "bytes").value_or(0) > 0);
-  CHECK(probe_value(files.reading("rlimit:nofile").text, "soft"));
+  CHECK(files.reading("rlimit:nofile").text.starts_with("soft "));
   CHECK(files.reading("rlimit:none").is_missing);
   CHECK(probe_number(files.reading("adjtimex:").text, "status"));
   CHECK(files.reading("open:/dev/null").ok());

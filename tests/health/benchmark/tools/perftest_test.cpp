@@ -47,6 +47,14 @@ const std::string latency_table =
 ---------------------------------------------------------------------------------------
 )";
 
+std::optional<double> read_write_bandwidth(std::string_view output) {
+  return read_perftest(PerftestKind::write_bandwidth, output);
+}
+
+std::optional<double> read_write_latency(std::string_view output) {
+  return read_perftest(PerftestKind::write_latency, output);
+}
+
 PerftestCall call() {
   PerftestCall made;
   made.device = "mlx5_3";

@@ -117,7 +117,7 @@ TEST_CASE("uptime and boot id") {
 
 TEST_CASE("every file that checks read is among the sources of a reader") {
   const auto component_count = [](std::string_view path) { return std::ranges::count(path, '/'); };
-  const auto is_source = [&](std::span<const std::string_view> sources, std::string_view path) {
+  const auto is_source = [&](const auto& sources, std::string_view path) {
     return std::ranges::any_of(sources, [&](std::string_view source) {
       return component_count(source) == component_count(path) && fits_pattern(source, path);
     });
@@ -137,7 +137,7 @@ TEST_CASE("every file that checks read is among the sources of a reader") {
 }
 
 TEST_CASE("parts of the sources tell ports as well") {
-  for (const auto part : {infiniband_state_sources(), infiniband_counter_sources()}) {
+  for (const auto& part : {infiniband_state_sources(), infiniband_counter_sources()}) {
     CHECK(part.size() < infiniband_sources().size());
     for (const char* needed : {"/proc/uptime", "/proc/sys/kernel/random/boot_id", "/proc/net/route",
                                "/sys/class/infiniband/*/device/physfn/vendor",
@@ -152,7 +152,7 @@ TEST_CASE("devices and ports are told by what both the states and the counters b
   const auto devices = infiniband_device_sources();
   const auto states = infiniband_state_sources();
   const auto counters = infiniband_counter_sources();
-  const auto has = [](std::span<const std::string_view> part, std::string_view source) {
+  const auto has = [](const auto& part, std::string_view source) {
     return std::ranges::find(part, source) != part.end();
   };
   for (const std::string_view source : infiniband_sources()) {

@@ -1,8 +1,9 @@
-#include "health/compare/majority.h"
+#include "health/model/majority.h"
 
 #include <cmath>
 #include <limits>
 
+#include "health/learn/versions.h"
 #include "tests/catch.h"
 
 using namespace muster;
