@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "runtime/communicator/mesh/pair_memory.h"
 #include "runtime/estimate/fit.h"

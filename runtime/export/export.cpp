@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/file/checked.h"
-#include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"

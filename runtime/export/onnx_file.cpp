@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "runtime/export/export.h"
-#include "runtime/export/exported_model.h"
 #include "runtime/export/onnx.pb.h"
 #include "runtime/export/onnx_graph.h"
 #include "runtime/layer/layer_norm.h"

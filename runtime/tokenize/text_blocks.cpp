@@ -4,10 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/json_depth.h"
-#include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {

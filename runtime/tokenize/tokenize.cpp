@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -18,7 +17,6 @@
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "runtime/tokenize/tokenizer_training.h"
 #include "scheduler/text/text.h"

@@ -1,8 +1,6 @@
 #include "runtime/tokenize/word_splitter.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <span>
 #include <vector>
 

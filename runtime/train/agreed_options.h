@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/given_options.h"

@@ -10,9 +10,6 @@
 #include <fstream>
 #include <utility>
 
-#include "runtime/communicator/communicator.h"
-#include "runtime/report/trace.h"
-
 namespace muster {
 namespace {
 

@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/communicator/communicator.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm.h"
 #include "runtime/memory/bf16.h"
@@ -31,7 +30,6 @@
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
 #include "runtime/train/step/guard.h"
-#include "runtime/train/step/options.h"
 #include "runtime/train/step/step_guard.h"
 #include "runtime/train/step/stop_request.h"
 #include "runtime/train/step/training_data.h"

@@ -1,7 +1,6 @@
 #include "runtime/zero/gradient_memory.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/memory/vector_loops.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <optional>
 
 #include "runtime/protocol/start_error.h"
 

@@ -7,8 +7,6 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/protocol/start_error.h"
-
 namespace muster {
 namespace {
 

@@ -8,7 +8,6 @@
 
 #include "runtime/communicator/given_options.h"
 #include "runtime/protocol/keyed_hash.h"
-#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {

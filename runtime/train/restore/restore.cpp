@@ -6,11 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/restore/resume_offer.h"

@@ -3,13 +3,11 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <new>
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/tensor_stats.h"
-#include "runtime/train/save/save.h"
 
 namespace muster {
 namespace {

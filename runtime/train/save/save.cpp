@@ -6,7 +6,6 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <optional>
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/file/durable_file.h"
@@ -14,7 +13,6 @@
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/checkpoint/tensor_stats.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/report/spent_time.h"

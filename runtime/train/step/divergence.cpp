@@ -6,7 +6,6 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
 #include "runtime/protocol/number_text.h"
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <vector>
 
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/communicator/mesh/mesh.h"

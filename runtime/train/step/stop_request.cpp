@@ -1,7 +1,6 @@
 #include "runtime/train/step/stop_request.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

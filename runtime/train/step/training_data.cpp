@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
