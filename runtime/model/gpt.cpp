@@ -278,13 +278,7 @@ double PassOf<Operand>::forward(std::span<const Token> tokens) {
   take_weights(final_block());
   layer_norm_forward<Operand>(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)),
                               weight(ln_f_bias(shape_.layers)), normed_f_, mean_f_, rstd_f_);
-  gemm({.m = rows_,
-        .n = shape_.vocabulary,
-        .k = shape_.width,
-        .transpose_b = true,
-        .lda = shape_.width,
-        .ldb = shape_.width,
-        .ldc = shape_.vocabulary},
+  gemm({.m = rows_, .n = shape_.vocabulary, .k = shape_.width, .transpose_b = true},
        normed_f_.data(), matrix(head(shape_)).data(), logits_.data());
   return cross_entropy<Operand>(targets_, shape_.vocabulary, logits_,
                                 in_place(logits_, dlogits_operands_));
@@ -327,17 +321,9 @@ void PassOf<Operand>::head_backward() {
   const std::span<const Operand> dlogits = in_place(logits_, dlogits_operands_);
   take_gradient(final_block());
   if (shape_.tied) take_gradient(0);
-  gemm({.m = rows_, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c}, dlogits.data(),
-       matrix(head(shape_)).data(), dnarrow_.data());
-  gemm({.m = v,
-        .n = c,
-        .k = rows_,
-        .transpose_a = true,
-        .lda = v,
-        .ldb = c,
-        .ldc = c,
-        .add = !fresh_},
-       dlogits.data(), normed_f_.data(), gradient_of(head(shape_)).data());
+  gemm({.m = rows_, .n = c, .k = v}, dlogits.data(), matrix(head(shape_)).data(), dnarrow_.data());
+  gemm({.m = v, .n = c, .k = rows_, .transpose_a = true, .add = !fresh_}, dlogits.data(),
+       normed_f_.data(), gradient_of(head(shape_)).data());
   std::fill(dx_.begin(), dx_.end(), 0.0f);
   layer_norm_backward(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_,
                       dnarrow_, dx_, gradient_of(ln_f_weight(shape_.layers)),

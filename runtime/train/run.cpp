@@ -294,7 +294,7 @@ PeakRate measure_bf16_peak() {
   const std::size_t n = probe_size;
   const std::vector<Bf16> a(n * n, to_bf16(0.5f));
   std::vector<float> c(n * n);
-  const GemmShape shape{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  const GemmShape shape{.m = n, .n = n, .k = n};
   gemm(shape, a.data(), a.data(), c.data());  // compiles it
   double best_s = 1;
   for (const Stopwatch whole; whole.seconds() < probe_s;) {
