@@ -51,7 +51,7 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       weights_(make_weights()),
       blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
-      model_(options.shape, plan.pass_sequences(leaves_), model_settings(options)),
+      model_(make_gpt(options.shape, plan.pass_sequences(leaves_), model_settings(options))),
       prefetch_(
           sampler, options.shape.context,
           {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(), options.steps}),
@@ -81,7 +81,7 @@ double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
   double loss = 0;
   for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(pass), fresh = false) {
     blocks_.begin_pass(is_last && tokens.size() == pass);
-    loss += model_.accumulate(tokens.first(pass), store, fresh);
+    loss += model_->accumulate(tokens.first(pass), store, fresh);
   }
   return loss;
 }
@@ -101,7 +101,7 @@ void DataParallelStep::join_idle_passes() {
 
 void DataParallelStep::sum_own_leaves(TrainingState& state) {
   weights_->begin_step(state.weights);
-  model_.weights_changed();
+  model_->weights_changed();
   gradients_->begin_step();
   std::span<const Token> tokens = take_samples(state.step);
   join_idle_passes();

@@ -115,7 +115,7 @@ class DataParallelStep {
   RankBlocks blocks_;
   std::optional<TracedBlocks> traced_blocks_;
   LeafRange leaves_;  // of this rank
-  Gpt model_;
+  std::unique_ptr<Gpt> model_;
   Prefetch prefetch_;                // of the sequences of these leaves
   std::vector<double> leaf_losses_;  // of this rank
 };
