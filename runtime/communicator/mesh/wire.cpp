@@ -11,61 +11,23 @@ namespace {
 
 constexpr std::size_t envelope_bytes = 12;
 
-// Every message lists its fields once, for writing and for reading.
-template <class Visit>
-void fields(Visit& visit, MeshSeat& seat) {
-  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size), visit(seat.work),
-      visit(seat.name);
-}
-template <class Visit>
-void fields(Visit& visit, RankListener& door) {
-  visit(door.address), visit(door.port), visit(door.boot_id), visit(door.unix_name);
-}
-template <class Visit>
-void fields(Visit& visit, RankHello& hello) {
-  fields(visit, hello.seat), fields(visit, hello.door);
-}
-template <class Visit>
-void fields(Visit& visit, RankRefusal& refusal) {
-  visit(refusal.why), visit(refusal.for_good);
-}
-template <class Visit>
-void fields(Visit& visit, MeshTable& table) {
-  visit(table.session), visit(table.doors);
-}
-template <class Visit>
-void fields(Visit& visit, Greeting& greeting) {
-  visit(greeting.session), visit(greeting.rank), visit(greeting.use), visit(greeting.nonce);
-}
-template <class Visit>
-void fields(Visit& visit, PairWelcome& welcome) {
-  visit(welcome.reads_memory);
-}
-template <class Visit>
-void fields(Visit&, Farewell&) {}
-template <class Visit>
-void fields(Visit& visit, RankLost& lost) {
-  visit(lost.rank), visit(lost.why);
-}
-template <class Visit>
-void fields(Visit& visit, RunAborted& aborted) {
-  visit(aborted.exit_code);
-}
-
 class Writer {
  public:
-  template <class Number>
-  requires(std::is_integral_v<Number> || std::is_enum_v<Number>) void operator()(
-      const Number& number) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  template <class Value>
+  void put(const Value& value) {
+    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
+      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else {
+      Value::fields(value, [this](const char*, const auto& field) { put(field); });
+    }
   }
-  void operator()(const std::string& text) {
-    (*this)(static_cast<std::uint32_t>(text.size()));
+  void put(const std::string& text) {
+    put(static_cast<std::uint32_t>(text.size()));
     bytes += text;
   }
-  void operator()(std::vector<RankListener>& doors) {
-    (*this)(static_cast<std::uint32_t>(doors.size()));
-    for (RankListener& door : doors) fields(*this, door);
+  void put(const std::vector<RankListener>& doors) {
+    put(static_cast<std::uint32_t>(doors.size()));
+    for (const RankListener& door : doors) put(door);
   }
   std::string bytes;
 };
@@ -74,32 +36,36 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
 
-  template <class Number>
-  requires(std::is_integral_v<Number> || std::is_enum_v<Number>) void operator()(Number& number) {
-    const std::string_view raw = take(sizeof number);
-    if (raw.size() == sizeof number) std::memcpy(&number, raw.data(), sizeof number);
+  template <class Value>
+  void read(Value& value) {
+    if constexpr (std::is_integral_v<Value>) {
+      const std::string_view raw = take(sizeof value);
+      if (raw.size() == sizeof value) std::memcpy(&value, raw.data(), sizeof value);
+    } else {
+      Value::fields(value, [this](const char*, auto& field) { read(field); });
+    }
   }
-  void operator()(bool& flag) {
+  void read(bool& flag) {
     std::uint8_t byte = 0;
-    (*this)(byte);
+    read(byte);
     flag = byte == 1;
     good_ = good_ && byte <= 1;
   }
-  void operator()(LinkUse& use) {
+  void read(LinkUse& use) {
     std::uint8_t byte = 0;
-    (*this)(byte);
+    read(byte);
     use = static_cast<LinkUse>(byte);
     good_ = good_ && byte >= 1 && byte <= 3;
   }
-  void operator()(std::string& text) {
+  void read(std::string& text) {
     std::uint32_t length = 0;
-    (*this)(length);
+    read(length);
     text = take(length);
   }
-  void operator()(std::vector<RankListener>& doors) {
+  void read(std::vector<RankListener>& doors) {
     std::uint32_t count = 0;
-    (*this)(count);
-    for (std::uint32_t i = 0; i < count && good_; ++i) fields(*this, doors.emplace_back());
+    read(count);
+    for (std::uint32_t i = 0; i < count && good_; ++i) read(doors.emplace_back());
   }
   bool read_all() const { return good_ && left_.empty(); }
 
@@ -122,7 +88,7 @@ std::optional<WireMessage> read_payload(std::size_t wanted, std::string_view pay
     if (kind != wanted) return read_payload<kind + 1>(wanted, payload);
     std::variant_alternative_t<kind, WireMessage> message;
     Reader reader(payload);
-    fields(reader, message);
+    reader.read(message);
     if (reader.read_all()) return message;
   }
   return std::nullopt;
@@ -143,13 +109,12 @@ std::string Seal::of_next(std::string_view message) {
 
 std::string format_message(const WireMessage& message, Seal& seal) {
   Writer payload;
-  WireMessage copy = message;
-  std::visit([&](auto& fielded) { fields(payload, fielded); }, copy);
+  std::visit([&](const auto& fields) { payload.put(fields); }, message);
   Writer whole;
-  whole(wire_magic);
-  whole(wire_version);
-  whole(static_cast<std::uint16_t>(message.index()));
-  whole(payload.bytes);
+  whole.put(wire_magic);
+  whole.put(wire_version);
+  whole.put(static_cast<std::uint16_t>(message.index()));
+  whole.put(payload.bytes);
   return whole.bytes + seal.of_next(whole.bytes);
 }
 
