@@ -195,4 +195,22 @@ std::vector<MessageStream> Strangers::take_proven() {
   return proven;
 }
 
+std::vector<Strangers::Newcomer> Strangers::take_first_words() {
+  for (MessageStream& stream : take_proven()) silent_.push_back(std::move(stream));
+  std::vector<Newcomer> came;
+  for (auto one = silent_.begin(); one != silent_.end();) {
+    const bool there = one->fill();
+    auto next = one->next();
+    if (there && std::holds_alternative<std::monostate>(next)) {
+      ++one;
+      continue;
+    }
+    if (auto* said = std::get_if<WireMessage>(&next)) {
+      came.push_back({std::move(*said), std::move(*one)});
+    }
+    one = silent_.erase(one);
+  }
+  return came;
+}
+
 }  // namespace muster
