@@ -74,6 +74,10 @@ Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t 
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,
                                        const std::string& evidence);
 
+// What is known of the checkpoint at `path`: the log's word about a quarantine counts before the
+// certificate's. A certificate that cannot be read means COMMITTED.
+CheckpointStanding standing_in(const ResumeLog& log, const std::string& path);
+
 // True when cert.json of the checkpoint at `path` says QUARANTINED. Missing or unreadable means no.
 bool is_certified_bad(const std::string& path);
 

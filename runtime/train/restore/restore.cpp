@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/file/durable_file.h"
+#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
@@ -108,8 +109,7 @@ Checked<std::string> look_at(const std::string& path) {
   if (const auto manifest = read_manifest(path); !manifest) {
     return CheckpointFault{path + ": " + manifest.reason()};
   }
-  const std::string name = fs::path(path).filename().string();
-  if (is_certified_bad(path) || read_resume_log(root_of(path)).quarantined.contains(name)) {
+  if (std::holds_alternative<CheckpointQuarantine>(standing_of_checkpoint(path))) {
     return CheckpointFault{path + ": is quarantined"};
   }
   return path;
