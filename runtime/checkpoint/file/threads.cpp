@@ -38,15 +38,6 @@ class ThreadedWriter final : public WriteEngine {
   ThreadedWriter(Descriptor fd, std::string path, bool direct)
       : fd_(std::move(fd)), path_(std::move(path)), direct_(direct) {}
 
-  ~ThreadedWriter() override {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
-
   void put(std::uint64_t offset, std::span<const char> piece) override {
     {
       const std::lock_guard lock(mutex_);
@@ -55,7 +46,7 @@ class ThreadedWriter final : public WriteEngine {
     }
     changed_.notify_one();
     if (threads_.size() < (direct_ ? direct_threads : 1)) {
-      threads_.emplace_back([this] { work(); });
+      threads_.emplace_back([this](const std::stop_token& closing) { work(closing); });
     }
   }
 
@@ -67,13 +58,11 @@ class ThreadedWriter final : public WriteEngine {
   }
 
  private:
-  void work() {
+  void work(const std::stop_token& closing) {
     step_back();
     AlignedBuffer buffer;
     std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+    while (changed_.wait(lock, closing, [this] { return !waiting_.empty(); })) {
       const FilePiece piece = waiting_.front();
       waiting_.pop_front();
       const bool wanted = error_ == 0;
@@ -124,13 +113,12 @@ class ThreadedWriter final : public WriteEngine {
   std::uint64_t written_end_ = 0;
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::condition_variable finished_;
   std::deque<FilePiece> waiting_;
   std::size_t unfinished_ = 0;
   int error_ = 0;
-  bool closing_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;  // end before all else
 };
 
 }  // namespace
