@@ -257,9 +257,10 @@ TEST_CASE("products of pairs agree with three loops over the rounded operands") 
   pair_rows(narrow(b).data(), 64, k, 64, 1, b_pairs.data(), 64);
   Values c = normal_values(16 * 64, 3);
   auto added = narrow(c), fresh = narrow(c);
-  const TileProduct shape{16, 64, 20, 20, 1, 64, 64};
-  add_tile_product(shape, a_pairs.data(), b_pairs.data(), added.data());
+  TileProduct shape{16, 64, 20, 20, 1, 64, 64};
   tile_product(shape, a_pairs.data(), b_pairs.data(), fresh.data());
+  shape.add = true;
+  tile_product(shape, a_pairs.data(), b_pairs.data(), added.data());
   GemmShape same{.m = 16, .n = 64, .k = k};
   Values doubled = rounded(a);
   for (double& value : doubled) value *= 2;
@@ -276,9 +277,10 @@ TEST_CASE("tile products agree with three loops, with A as it is and transposed"
   for (const bool transposed : {false, true}) {
     Values c = normal_values(16 * 64, 3);
     auto added = narrow(c), fresh = narrow(c);
-    const TileProduct shape{16, 64, 40, transposed ? 1u : 40u, transposed ? 16u : 1u, 64, 64};
-    add_tile_product(shape, narrow(a).data(), narrow(b).data(), added.data());
+    TileProduct shape{16, 64, 40, transposed ? 1u : 40u, transposed ? 16u : 1u, 64, 64};
     tile_product(shape, narrow(a).data(), narrow(b).data(), fresh.data());
+    shape.add = true;
+    tile_product(shape, narrow(a).data(), narrow(b).data(), added.data());
     GemmShape same{.m = 16, .n = 64, .k = 40, .transpose_a = transposed};
     Values product(c.size());
     gemm_reference(same, a.data(), b.data(), product.data());
