@@ -148,12 +148,4 @@ CheckpointSearch search_checkpoints(const std::string& root) {
   return search;
 }
 
-std::optional<FoundCheckpoint> find_newest_checkpoint(const std::string& root,
-                                                      std::vector<RejectedCheckpoint>* rejected) {
-  CheckpointSearch search = search_checkpoints(root);
-  if (rejected != nullptr) *rejected = std::move(search.rejected);
-  if (search.usable.empty()) return std::nullopt;
-  return search.usable.front();
-}
-
 }  // namespace muster
