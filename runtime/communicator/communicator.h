@@ -16,6 +16,7 @@
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
+#include "runtime/protocol/packed_fields.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
@@ -67,6 +68,16 @@ class Communicator {
 
 // A communicator of one rank.
 std::unique_ptr<Communicator> make_single_communicator();
+
+// The values of all ranks, by rank: what MUSTER_FIELDS lists, or numbers. Collective.
+template <class Value>
+std::vector<Value> gather_values(Communicator& ranks, const Value& mine) {
+  std::vector<Value> all;
+  for (const std::string& bytes : ranks.gather_texts(packed(mine))) {
+    all.push_back(unpacked<Value>(bytes).value_or(Value{}));
+  }
+  return all;
+}
 
 // Agreement between ranks: every rank says what it has, and all see whether any of them failed.
 //

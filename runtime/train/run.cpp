@@ -331,10 +331,7 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 
 PeakRate run_peak(const TrainOptions& options, Communicator& ranks) {
   PeakRate peak = own_peak(options);
-  const std::string mine = printed("%.17g", std::exchange(peak.flops, 0));
-  for (const std::string& other : ranks.gather_texts(mine)) {
-    peak.flops += std::strtod(other.c_str(), nullptr);
-  }
+  for (const double one : gather_values(ranks, std::exchange(peak.flops, 0))) peak.flops += one;
   return peak;
 }
 

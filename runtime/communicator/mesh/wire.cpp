@@ -5,91 +5,25 @@
 #include <type_traits>
 
 #include "runtime/protocol/keyed_hash.h"
+#include "runtime/protocol/packed_fields.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t envelope_bytes = 12;
 
-class Writer {
- public:
-  template <class Value>
-  void put(const Value& value) {
-    if constexpr (std::is_integral_v<Value> || std::is_enum_v<Value>) {
-      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-    } else {
-      Value::fields(value, [this](const char*, const auto& field) { put(field); });
-    }
-  }
-  void put(const std::string& text) {
-    put(static_cast<std::uint32_t>(text.size()));
-    bytes += text;
-  }
-  void put(const std::vector<RankListener>& doors) {
-    put(static_cast<std::uint32_t>(doors.size()));
-    for (const RankListener& door : doors) put(door);
-  }
-  std::string bytes;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-
-  template <class Value>
-  void read(Value& value) {
-    if constexpr (std::is_integral_v<Value>) {
-      const std::string_view raw = take(sizeof value);
-      if (raw.size() == sizeof value) std::memcpy(&value, raw.data(), sizeof value);
-    } else {
-      Value::fields(value, [this](const char*, auto& field) { read(field); });
-    }
-  }
-  void read(bool& flag) {
-    std::uint8_t byte = 0;
-    read(byte);
-    flag = byte == 1;
-    good_ = good_ && byte <= 1;
-  }
-  void read(LinkUse& use) {
-    std::uint8_t byte = 0;
-    read(byte);
-    use = static_cast<LinkUse>(byte);
-    good_ = good_ && byte >= 1 && byte <= 3;
-  }
-  void read(std::string& text) {
-    std::uint32_t length = 0;
-    read(length);
-    text = take(length);
-  }
-  void read(std::vector<RankListener>& doors) {
-    std::uint32_t count = 0;
-    read(count);
-    for (std::uint32_t i = 0; i < count && good_; ++i) read(doors.emplace_back());
-  }
-  bool read_all() const { return good_ && left_.empty(); }
-
- private:
-  std::string_view take(std::size_t count) {
-    good_ = good_ && count <= left_.size();
-    if (!good_) return {};
-    const std::string_view taken = left_.substr(0, count);
-    left_.remove_prefix(count);
-    return taken;
-  }
-
-  std::string_view left_;
-  bool good_ = true;
-};
-
 template <std::size_t kind = 0>
 std::optional<WireMessage> read_payload(std::size_t wanted, std::string_view payload) {
   if constexpr (kind < std::variant_size_v<WireMessage>) {
     if (kind != wanted) return read_payload<kind + 1>(wanted, payload);
-    std::variant_alternative_t<kind, WireMessage> message;
-    Reader reader(payload);
-    reader.read(message);
-    if (reader.read_all()) return message;
+    using Message = std::variant_alternative_t<kind, WireMessage>;
+    auto message = unpacked<Message>(payload);
+    if constexpr (std::is_same_v<Message, Greeting>) {
+      if (message && (message->use < LinkUse::tcp_news || message->use > LinkUse::same_node)) {
+        return std::nullopt;
+      }
+    }
+    if (message) return std::move(*message);
   }
   return std::nullopt;
 }
@@ -108,13 +42,11 @@ std::string Seal::of_next(std::string_view message) {
 }
 
 std::string format_message(const WireMessage& message, Seal& seal) {
-  Writer payload;
-  std::visit([&](const auto& fields) { payload.put(fields); }, message);
-  Writer whole;
+  Packer whole;
   whole.put(wire_magic);
   whole.put(wire_version);
   whole.put(static_cast<std::uint16_t>(message.index()));
-  whole.put(payload.bytes);
+  whole.put(std::visit([](const auto& fields) { return packed(fields); }, message));
   return whole.bytes + seal.of_next(whole.bytes);
 }
 

@@ -18,7 +18,7 @@
 namespace muster {
 
 inline constexpr std::uint32_t wire_magic = 0x4d54524d;  // "MRTM"
-inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::uint16_t wire_version = 3;
 inline constexpr std::size_t message_limit_bytes = 16 << 20;  // a table of 10^5 ranks has 10 MB
 
 // What a gathered text may have; the largest one is a trace of many steps.

@@ -230,10 +230,7 @@ class ElasticRun {
   EpochStart share_state(Communicator& ranks) {
     state_.owned = owned_elements(space_, ranks.rank(), ranks.size());
     news_.step = state_.step;
-    EpochStart start;
-    for (const std::string& text : ranks.gather_texts(format_news(news_))) {
-      start.members.push_back(parse_news(text));
-    }
+    const EpochStart start{gather_values(ranks, news_)};
     const std::size_t source = start.source();
     if (start.differs()) receive_state(source, ranks);
     news_.has_trained = start.members[source].has_trained;

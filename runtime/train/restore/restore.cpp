@@ -76,11 +76,7 @@ struct Source {
 // beginning in spite of checkpoints would put all of them off the lineage.
 std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
                                   std::vector<std::string>& remarks) {
-  std::vector<ResumeOffer> offers;
-  for (const std::string& text :
-       ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
-    offers.push_back(parse_offer(text));
-  }
+  const auto offers = gather_values(ranks, find_offer(wish.root, wish.at_least));
   const auto chosen = choose_offer(offers);
   const std::string complaint = complaint_of(offers);
   if (chosen) {

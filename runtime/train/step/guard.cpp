@@ -112,11 +112,7 @@ std::optional<HardwareDoubt> judge_replay(std::uint64_t step,
 
 std::optional<HardwareDoubt> compare_replicas(std::span<const float> weights, std::uint64_t step,
                                               Communicator& ranks) {
-  std::vector<std::uint64_t> hashes;
-  for (const std::string& text : ranks.gather_texts(std::to_string(plane_hash(0, 0, weights)))) {
-    hashes.push_back(std::stoull(text));
-  }
-  auto doubt = judge_replicas(hashes);
+  auto doubt = judge_replicas(gather_values(ranks, plane_hash(0, 0, weights)));
   if (doubt) doubt->what += ", after step " + std::to_string(step);
   return doubt;
 }
