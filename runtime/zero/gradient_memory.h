@@ -20,7 +20,6 @@
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/leaf_tree.h"
 #include "runtime/zero/bucket.h"
-#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 

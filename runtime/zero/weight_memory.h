@@ -18,7 +18,6 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/zero/bucket.h"
-#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 
