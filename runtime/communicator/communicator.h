@@ -1,6 +1,6 @@
 // What the ranks of a run need from each other, and nothing more.
 //
-// Implementations: single (one process, nothing to do), MPI, and mesh (own shared memory and TCP).
+// Implementations: MPI, and mesh (own shared memory and TCP).
 // All ranks call the same methods in the same order; a call returns when this rank's part is done,
 // but for start_*(), which return at once. Counts are elements, never bytes. Data only moves: sums
 // are formed by the caller in an order of its own, so that no library decides the bits of a result.
@@ -66,7 +66,7 @@ class Communicator {
   virtual void abort(int exit_code) = 0;
 };
 
-// A communicator of one rank.
+// A communicator of one rank: a mesh (mesh.h) of nobody else.
 std::unique_ptr<Communicator> make_single_communicator();
 
 // The values of all ranks, by rank: what MUSTER_FIELDS lists, or numbers. Collective.

@@ -308,6 +308,11 @@ std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                             connect_peers(seat, met, options, patience));
 }
 
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<MeshCommunicator>(MeshSeat{}, MeshOptions{},
+                                            std::vector<std::unique_ptr<MeshPeer>>(1));
+}
+
 std::optional<MeshStart> mesh_start(const RankVariables& variables,
                                     std::chrono::seconds peer_timeout) {
   if (variables.world_size.value_or(1) <= 1) return std::nullopt;
