@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -20,18 +19,6 @@ namespace {
 constexpr std::size_t direct_threads = 8;
 // The system starts to write this much at a time, while the next is filled.
 constexpr std::uint64_t sync_window_bytes = 64ull << 20;
-
-// 0 or the error.
-int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return put == 0 ? EIO : errno;
-    offset += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return 0;
-}
 
 class ThreadedWriter final : public WriteEngine {
  public:
