@@ -215,13 +215,9 @@ nlohmann::ordered_json memory_json(const StageEstimate& stage, RankKind kind) {
   nlohmann::ordered_json json;
   json["zero"] = number_of(stage.stage);
   json["recompute"] = stage.recomputes;
-  json["weights_bytes"] = stage.memory.weights;
-  json["gradients_bytes"] = stage.memory.gradients;
-  json["optimizer_bytes"] = stage.memory.optimizer;
-  json["activations_bytes"] = stage.memory.activations;
-  json["buffers_bytes"] = stage.memory.buffers;
-  json["program_bytes"] = stage.memory.program;
-  json["snapshot_bytes"] = stage.memory.snapshot;
+  RankMemory::fields(stage.memory, [&](const std::string& name, std::uint64_t bytes) {
+    json[name + "_bytes"] = bytes;
+  });
   json["total_bytes"] = device_bytes(stage.memory, kind);
   json["fits"] = stage.fits ? nlohmann::ordered_json(*stage.fits) : nullptr;
   return json;
