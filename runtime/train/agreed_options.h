@@ -16,9 +16,6 @@ namespace muster {
 // must be those of any number of ranks), what only one rank does.
 std::string agreed_text(const TrainOptions& options);
 
-// Throws StartError, on all ranks alike. Collective.
-void check_agreed_options(const TrainOptions& options, Communicator& ranks);
-
 // Throws StartError, on all ranks alike, when the options differ between ranks, or --zero and its
 // companions contradict each other. Collective.
 void check_sharing_options(const TrainOptions& options, Communicator& ranks);

@@ -158,9 +158,11 @@ Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
   for (const auto* part : {&master, &first, &second}) {
     if (!*part) return part->fault();
   }
-  return std::to_string(plane_hash(0, state.owned.lo, state.own(state.weights)) +
-                        plane_hash(1, state.owned.lo, state.own(state.exp_avg)) +
-                        plane_hash(2, state.owned.lo, state.own(state.exp_avg_sq)));
+  std::uint64_t hash = 0;
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    hash += plane_hash(plane, state.owned.lo, state.own_planes()[plane]);
+  }
+  return std::to_string(hash);
 }
 
 // The values are right when the hashes of all parts add up to the manifest's.

@@ -77,8 +77,7 @@ PlaneSpans BackgroundSave::slot_planes() const {
 SourceHashes BackgroundSave::copy(const TrainingState& state,
                                   const std::function<void(std::uint64_t)>& filled) {
   const std::uint64_t count = owned_.size();
-  const PlaneSpans sources{state.own(state.weights), state.own(state.exp_avg),
-                           state.own(state.exp_avg_sq)};
+  const PlaneSpans sources = state.own_planes();
   SourceHashes hashes;
   hashes.owned.emplace();
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {

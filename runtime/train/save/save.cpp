@@ -27,10 +27,8 @@ namespace {
 
 Checked<std::string> write_part(SaveContext& context, const FlatSpace& space,
                                 const TrainingState& state, const Communicator& ranks) {
-  const PlaneSpans planes{state.own(state.weights), state.own(state.exp_avg),
-                          state.own(state.exp_avg_sq)};
-  auto shard =
-      begin_part(context, space, state.step, {ranks.rank(), ranks.size(), state.owned}, planes);
+  auto shard = begin_part(context, space, state.step, {ranks.rank(), ranks.size(), state.owned},
+                          state.own_planes());
   if (!shard) return shard.fault();
   return finish_part(shard.value(), {copies_hash(state)});
 }
