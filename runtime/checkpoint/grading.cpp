@@ -89,7 +89,7 @@ Checked<NoValue> release_checkpoint(const std::string& path, const std::string& 
   if (!std::holds_alternative<CheckpointQuarantine>(standing_of_checkpoint(path))) {
     return CheckpointFault{path + ": is not quarantined"};
   }
-  const std::string line = format_release_line({place.name, reason});
+  const std::string line = format_release_line(place.name, reason);
   auto logged = append_line_durably(place.root, checkpoint_log_name, line);
   if (!logged) return logged.fault();
   Certificate certificate;

@@ -89,8 +89,8 @@ std::string format_quarantine_line(const QuarantineLine& line) {
   return sealed(json);
 }
 
-std::string format_release_line(const ReleaseLine& line) {
-  return sealed({{"release", line.checkpoint}, {"reason", line.reason}});
+std::string format_release_line(const std::string& checkpoint, const std::string& reason) {
+  return sealed({{"release", checkpoint}, {"reason", reason}});
 }
 
 ResumeLog parse_resume_log(std::string_view text) {

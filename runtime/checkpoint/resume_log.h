@@ -40,12 +40,6 @@ struct QuarantineLine {
   std::optional<std::uint64_t> suspect_from = {};  // the first step that is not trusted
 };
 
-// An operator's word that a quarantine is over.
-struct ReleaseLine {
-  std::string checkpoint;  // directory name
-  std::string reason;
-};
-
 struct ResumeLog {
   std::vector<GenerationLine> generations;
   std::map<std::string, CheckpointQuarantine> quarantined;  // by directory name; not the released
@@ -55,7 +49,8 @@ struct ResumeLog {
 
 std::string format_generation_line(const GenerationLine& line);
 std::string format_quarantine_line(const QuarantineLine& line);
-std::string format_release_line(const ReleaseLine& line);
+// An operator's word that the quarantine of a checkpoint is over.
+std::string format_release_line(const std::string& checkpoint, const std::string& reason);
 
 // Accepts any bytes.
 ResumeLog parse_resume_log(std::string_view text);
