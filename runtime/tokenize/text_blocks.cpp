@@ -7,6 +7,7 @@
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/json_depth.h"
 #include "runtime/tokenize/word_splitter.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -102,9 +103,7 @@ void for_each_json_document(const TextBlock& block, const std::string& field, Nu
                             const std::function<void(std::string_view)>& document) {
   std::string_view rest = block.content;
   for (std::uint64_t line = block.first_line; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view text = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view text = take_until(rest, '\n');
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string where = block.path + ":" + std::to_string(line) + ": ";
     if (nests_too_deeply(text)) throw StartError(where + "is nested too deeply");

@@ -241,7 +241,7 @@ class Run {
   }
 
   int end_in_doubt_of(const HardwareDoubt& doubt) {
-    return end_in_doubt(doubt, {ranks_.rank(), host_name()}, ranks_);
+    return end_in_doubt(doubt, ranks_.rank(), host_name(), ranks_);
   }
 
   int give_up(const Divergence& divergence) {

@@ -333,7 +333,7 @@ class ElasticRun {
 
   int end_in_doubt_of(HardwareDoubt doubt, const EpochMembers& epoch, Communicator& ranks) {
     for (std::size_t& place : doubt.ranks) place = epoch.members.at(place).rank;
-    return end_in_doubt(doubt, {*variables_.rank, host_name()}, ranks);
+    return end_in_doubt(doubt, *variables_.rank, host_name(), ranks);
   }
 
   // Asked to stop, and not waiting any more for all others to be asked too.
