@@ -106,7 +106,7 @@ auto on_all_ranks(Communicator& ranks, Part part) {
   } catch (const StartError& error) {
     mine = CheckpointFault{error.what()};
   }
-  if (const auto done = all_done(ranks, mine); !done) throw StartError(done.reason());
+  needed(all_done(ranks, mine));
   return std::move(*result);
 }
 

@@ -166,9 +166,7 @@ class Run {
       line.nodes = context.nodes;
       line.run_id = context.identity.run_id;
       line.epoch = variables_.epoch;
-      const auto taken = take_generation(context.root, line, highest);
-      if (!taken) throw StartError(taken.reason());
-      return std::to_string(taken.value());
+      return std::to_string(needed(take_generation(context.root, line, highest)));
     });
     return from_rank_0(ranks_, mine);
   }

@@ -46,7 +46,7 @@ ElasticCheckpoints::ElasticCheckpoints(const TrainOptions& options, SaveContext 
       context_(std::move(context)),
       line_(std::move(line)),
       certificates_(options.checkpoint_every) {
-  if (auto made = make_checkpoint_directory(context_.root); !made) throw StartError(made.reason());
+  needed(make_checkpoint_directory(context_.root));
 }
 
 void ElasticCheckpoints::begin_epoch(std::uint64_t members_epoch, const EpochStart& start,

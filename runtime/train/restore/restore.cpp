@@ -142,11 +142,8 @@ Restored announce(const Source& source, Communicator& ranks) {
   if (ranks.rank() == source.rank) {
     mine = read_checkpoint_text(source.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
   }
-  const auto texts = gather_checked(ranks, mine);
-  if (!texts) throw StartError(texts.reason());
-  auto manifest = parse_manifest(texts.value()[source.rank]);
-  if (!manifest) throw StartError(source.path + ": " + manifest.reason());
-  return {source.path, std::move(manifest.value()), source.rank};
+  const auto texts = needed(gather_checked(ranks, mine));
+  return {source.path, needed(parse_manifest(texts[source.rank]), source.path + ": "), source.rank};
 }
 
 Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
