@@ -70,11 +70,11 @@ void DatasetWriter::write_shard(std::uint64_t first, std::uint64_t tokens) {
       plan_token_shard(form_.shard_version, form_.vocabulary <= narrow_vocabulary ? 2 : 4,
                        form_.vocabulary, tokens, documents.size());
   const std::string name = shard_name(index_.dataset.shards.size());
-  WrittenShard written =
+  const auto checksums =
       needed(write_token_shard(form_.directory, name, layout,
                                std::span(pending_).subspan(first, tokens), documents),
              "--out: ");
-  index_.dataset.shards.push_back({name, layout, std::move(written.chunk_crc32c)});
+  index_.dataset.shards.push_back({name, layout, checksums});
 }
 
 // The first so many pending tokens, which are written.
