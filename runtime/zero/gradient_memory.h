@@ -72,17 +72,12 @@ class GradientReduction {
   std::uint64_t finished_ = 0;
 };
 
-// A place in the step.
-struct LeafTurn {
-  std::size_t leaf = 0;
-  bool is_last = false;  // of this rank
-};
-
 class GradientMemory {
  public:
   virtual ~GradientMemory() = default;
   virtual void begin_step() {}
-  virtual void begin_leaf(const LeafTurn&) {}
+  // `is_last`: of this rank in the step.
+  virtual void begin_leaf(std::size_t /*leaf*/, bool /*is_last*/) {}
   virtual std::span<float> block(std::size_t block) = 0;
   // `complete`: no micro-batch of the step adds to it any more.
   virtual void block_done(std::size_t block, bool complete) = 0;
@@ -101,7 +96,7 @@ class WholeGradients final : public GradientMemory {
   WholeGradients(const GradientPlan& plan, const Division& division, GradientReduction& reduction);
 
   void begin_step() override;
-  void begin_leaf(const LeafTurn& turn) override;
+  void begin_leaf(std::size_t leaf, bool is_last) override;
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
   void finish() override;

@@ -98,7 +98,7 @@ void DataParallelStep::sum_own_leaves(TrainingState& state) {
     const bool is_last = leaf + 1 == leaves_.hi;
     const std::size_t count =
         plan_.sequences({leaf, leaf + 1}).size() * (options_.shape.context + 1);
-    gradients_->begin_leaf({leaf, is_last});
+    gradients_->begin_leaf(leaf, is_last);
     leaf_losses_[leaf - leaves_.lo] = sum_leaf(tokens.first(count), is_last);
     tokens = tokens.subspan(count);
   }
