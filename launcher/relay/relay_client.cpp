@@ -166,7 +166,7 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
     if (!*frame) return;
     if ((**frame).header.size() > longest_header_bytes)
       return lose("unexpected message from relay");
-    auto message = decode_from_relay(std::move(**frame));
+    auto message = decode<FromRelay>(std::move(**frame));
     if (!message) return lose(message.error().message);
     std::visit([&](const auto& each) { on(each, std::move(message->payload)); }, message->message);
   }

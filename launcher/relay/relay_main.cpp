@@ -41,7 +41,7 @@ class Relay {
  private:
   void take(Frame frame) {
     heard_at_ = std::chrono::steady_clock::now();
-    auto message = decode_to_relay(std::move(frame));
+    auto message = decode<ToRelay>(std::move(frame));
     if (!message) return end(message.error().message);
     server_.take(message->message, std::move(message->payload));
   }

@@ -92,7 +92,7 @@ void AgentConnection::receive(std::span<const std::byte> bytes) {
       return;
     }
     if (!*frame) return;
-    auto message = decode_from_agent(std::move(**frame));
+    auto message = decode<FromAgent>(std::move(**frame));
     if (!message) {
       drop({LinkFailureKind::wrong_build, address_.id.value + ": " + message.error().message});
       return;

@@ -79,7 +79,7 @@ bool Session::deliver_frames() {
     auto frame = reader_.next();
     if (!frame) return false;
     if (!*frame) return true;
-    auto request = decode_to_controller(std::move(**frame));
+    auto request = decode<ToController>(std::move(**frame));
     if (!request) {
       refuse(request.error().message, ExitCode::internal);
       return true;

@@ -25,7 +25,7 @@ struct Piped {
     ::fcntl(hears.get(), F_SETFL, O_NONBLOCK);
     pipe.emplace(io, down[0], up[1]);
     pipe->start({[this](Frame frame) {
-                   auto message = decode_to_relay(std::move(frame));
+                   auto message = decode<ToRelay>(std::move(frame));
                    REQUIRE(message);
                    payloads.push_back(message->payload);
                  },
