@@ -1,10 +1,10 @@
 #include "launcher/staging/glob.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <cwctype>
 #include <string>
-#include <utility>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -16,30 +16,12 @@ unsigned char byte(char c) {
   return static_cast<unsigned char>(c);
 }
 
-using Classifier = int (*)(int);
-constexpr std::array<std::pair<std::string_view, Classifier>, 12> classes{{
-    {"alnum", [](int c) { return std::isalnum(c); }},
-    {"alpha", [](int c) { return std::isalpha(c); }},
-    {"blank", [](int c) { return int{c == ' ' || c == '\t'}; }},
-    {"cntrl", [](int c) { return std::iscntrl(c); }},
-    {"digit", [](int c) { return std::isdigit(c); }},
-    {"graph", [](int c) { return std::isgraph(c); }},
-    {"lower", [](int c) { return std::islower(c); }},
-    {"print", [](int c) { return std::isprint(c); }},
-    {"punct", [](int c) { return std::ispunct(c); }},
-    {"space", [](int c) { return std::isspace(c); }},
-    {"upper", [](int c) { return std::isupper(c); }},
-    {"xdigit", [](int c) { return std::isxdigit(c); }},
-}};
-
 bool add_class(std::string_view name, std::bitset<256>& set) {
-  const auto found = std::find_if(classes.begin(), classes.end(),
-                                  [name](const auto& entry) { return entry.first == name; });
-  if (found == classes.end()) return false;
-  for (int c = 0; c < 128; ++c) {
-    if (found->second(c) != 0) set.set(static_cast<std::size_t>(c));
+  const std::wctype_t kind = std::wctype(std::string(name).c_str());
+  for (wint_t c = 0; c < 128; ++c) {
+    if (std::iswctype(c, kind) != 0) set.set(c);
   }
-  return true;
+  return kind != 0;
 }
 
 // The name in a leading `[:name:]`, empty when there is none.
@@ -220,11 +202,7 @@ bool Glob::simulate(std::string_view text) const {
 
 IgnoreRules::IgnoreRules(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    add_line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) add_line(take_until(text, '\n'));
 }
 
 void IgnoreRules::add_line(std::string_view line) {
