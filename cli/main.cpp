@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -45,13 +44,7 @@ int wrong_use(const std::string& sentence) {
   return usage_error;
 }
 
-bool read_number(const std::string& text, int& number) {
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && at == end;
-}
-
-// `--home H --controller C --node N [--ready-fd F]` from `words[1]` on; false: something else.
+// `--home H --controller C --node N` from `words[1]` on; false: something else.
 bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
   if (words.size() % 2 == 0) return false;
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
@@ -62,7 +55,7 @@ bool read_agent_options(const std::vector<std::string>& words, AgentOptions& opt
       options.controller = value;
     else if (words[i] == "--node")
       options.node = value;
-    else if (words[i] != "--ready-fd" || !read_number(value, options.ready_fd))
+    else
       return false;
   }
   return !options.controller.empty() && !options.node.empty();
@@ -154,8 +147,8 @@ int agent_process(const std::vector<std::string>& words) {
   const bool known = verb == "serve" || verb == "attach" || verb == "relay";
   if (!known || !read_agent_options(words, options)) {
     return wrong_use(
-        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
-        "[--ready-fd N], or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
+        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME, "
+        "or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
   }
   if (verb == "relay") return agent_relay();
   return verb == "serve" ? agent_serve(options) : agent_attach(options);

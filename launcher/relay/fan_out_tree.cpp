@@ -14,21 +14,6 @@ constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
 constexpr Milliseconds shortest_wait{1};  // that is a phase of the launch
 
-// Tells the tree of its end.
-class WatchedLink final : public Link {
- public:
-  WatchedLink(std::unique_ptr<Link> link, std::function<void()> gone)
-      : link_(std::move(link)), gone_(std::move(gone)) {}
-  ~WatchedLink() override { gone_(); }
-  void start(Handlers handlers) override { link_->start(std::move(handlers)); }
-  void write(std::string bytes) override { link_->write(std::move(bytes)); }
-  std::size_t queued_bytes() const override { return link_->queued_bytes(); }
-
- private:
-  std::unique_ptr<Link> link_;
-  std::function<void()> gone_;
-};
-
 LinkFailure given_up(const NodeId& node) {
   return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
 }

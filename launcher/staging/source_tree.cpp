@@ -147,7 +147,7 @@ Status Walk::link(const std::string& real, const std::string& path, const struct
   }
   if (const auto* skipped = std::get_if<SkipLink>(&fate)) {
     warnings_.add("the link '" + real + "' is skipped: it points to '" + skipped->target +
-         "', which contains it");
+                  "', which contains it");
     return Done{};
   }
   return copied_link(std::get<CopyTarget>(fate).real_path, path);
@@ -158,7 +158,8 @@ Status Walk::copied_link(const std::string& target, const std::string& path) {
   if (::lstat(target.c_str(), &facts) != 0) return stage_error("read", target, errno);
   if (is_ignored(path, S_ISDIR(facts.st_mode))) return Done{};
   if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) {
-    warnings_.add("the link '" + path + "' leads out of the tree: a copy of '" + target + "' is used");
+    warnings_.add("the link '" + path + "' leads out of the tree: a copy of '" + target +
+                  "' is used");
   }
   bases_.push_back(target);
   Status done = below(target, path, facts);

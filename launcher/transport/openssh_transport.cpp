@@ -12,7 +12,7 @@
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -8,16 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/transport/link/push_gate.h"
 #include "launcher/transport/link/remote_process.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/settings.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace muster {
 

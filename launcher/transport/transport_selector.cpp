@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "launcher/os/child.h"
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/local.h"
 #include "launcher/transport/openssh_transport.h"
 #include "launcher/transport/ssh/transport.h"

@@ -39,9 +39,7 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
               if (each->take(node, message, payload)) return;
             }
           },
-          [this, node](const LinkFailure& failure, std::optional<Interval> silent_us) {
-            failed(node, failure, silent_us);
-          }};
+          [this, node](const LinkFailure& failure) { failed(node, failure); }};
 }
 
 void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
@@ -107,8 +105,7 @@ void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   }
 }
 
-void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
-                       std::optional<Interval> silent_us) {
+void AgentPool::failed(const NodeId& node, const LinkFailure& failure) {
   Entry& entry = entries_.at(node);
   if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
   entry.up_since.reset();
@@ -125,7 +122,7 @@ void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
     for (NodeListener* each : listeners_) each->node_failed(node, failure);
   }
   if (!news) return;
-  for (NodeListener* each : listeners_) each->node_down(node, failure, silent_us);
+  for (NodeListener* each : listeners_) each->node_down(node, failure);
 }
 
 AgentConnection* AgentPool::find(const NodeId& node) const {

@@ -211,7 +211,7 @@ bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view 
   return true;
 }
 
-void Relay::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+void Relay::node_down(const NodeId& node, const LinkFailure&) {
   std::erase_if(execs_, [&](const auto& item) {
     if (item.second.node != node) return false;
     if (const auto session = item.second.client.lock()) {

@@ -31,8 +31,7 @@ class Relay final : public NodeListener {
   void remote_start(const NodeId& from, const RemoteStartAsked& asked);
   void remote_start_ended(const NodeId& from, const RemoteStartEnded& ended);
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
 
  private:

@@ -229,8 +229,7 @@ void NodeHealthService::node_up(const NodeId& node, const Welcome&) {
   ask_all(ids_of([&](const Look& look) { return look.node == node; }));
 }
 
-void NodeHealthService::node_down(const NodeId& node, const LinkFailure& failure,
-                                  std::optional<Interval>) {
+void NodeHealthService::node_down(const NodeId& node, const LinkFailure& failure) {
   node_failed(node, failure);
 }
 

@@ -32,8 +32,7 @@ class NodeHealthService final : public NodeListener {
   bool ended(const NodeId& from, const ExecEnded& ended);
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   void node_failed(const NodeId& node, const LinkFailure& failure) override;
   void client_gone(const std::shared_ptr<Session>& session);
 

@@ -5,13 +5,9 @@
 #include <functional>
 #include <memory>
 
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/settings.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace muster {
 

@@ -1,4 +1,4 @@
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 
 #include <boost/asio/io_context.hpp>
 #include <vector>

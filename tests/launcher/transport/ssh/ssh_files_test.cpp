@@ -1,7 +1,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
 
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/key_file.h"
