@@ -123,12 +123,11 @@ bool Supervisor::takes_turn() {
 // From the start of a controller to its end, as waitpid tells it.
 int Supervisor::one_life() {
   constexpr int never_lived = start_did_fail << 8;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return never_lived;
-  Fd line(ends[0]);
-  Fd childs_end(ends[1]);
-  const pid_t child = start(childs_end);
-  childs_end.reset();
+  auto ends = make_pipe();
+  if (!ends) return never_lived;
+  Fd& line = ends->read_end;
+  const pid_t child = start(ends->write_end);
+  ends->write_end.reset();
   if (child < 0) return never_lived;
   while (true) {
     int status = 0;
@@ -203,19 +202,19 @@ void leave_terminal(const Home& home) {
 // In the daemon: where to say how the start went.
 Result<Fd> detach(const Home& home) {
   const auto failed = [] { return Error{"cannot start the controller: " + errno_text()}; };
-  int line[2];
-  if (::pipe2(line, O_CLOEXEC) != 0) return failed();
+  auto line = make_pipe();
+  if (!line) return failed();
   const pid_t first = ::fork();
   if (first < 0) return failed();
   if (first > 0) {
-    ::close(line[1]);
-    end_like_the_start(Fd(line[0]));
+    line->write_end.reset();
+    end_like_the_start(std::move(line->read_end));
   }
-  ::close(line[0]);
+  line->read_end.reset();
   ::setsid();
   if (const pid_t second = ::fork(); second != 0) ::_exit(second > 0 ? 0 : start_did_fail);
   leave_terminal(home);
-  return Fd(line[1]);
+  return std::move(line->write_end);
 }
 
 Fd signals_as_a_file() {

@@ -145,9 +145,9 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   }
 
   void start_agent() {
-    const std::vector<std::string> argv{launch_.binary, "agent",        "serve",
-                                        "--home",       launch_.home,   "--controller",
-                                        launch_.controller_id, "--node", node_.id.value};
+    const std::vector<std::string> argv{
+        launch_.binary,        "agent",  "serve",       "--home", launch_.home, "--controller",
+        launch_.controller_id, "--node", node_.id.value};
     deadline_.expires_after(start_timeout_);
     deadline_.async_wait(guarded([](LocalConnect& self, boost::system::error_code error) {
       if (!error) self.gave_up();

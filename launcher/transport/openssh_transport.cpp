@@ -22,10 +22,6 @@ namespace {
 // A child of about 10 MB that spends 60 ms of CPU on its key exchange: more at once only queue up.
 constexpr int max_ssh_children_in_login = 16;
 
-std::string option(const std::string& name, const std::string& value) {
-  return name + "=" + value;
-}
-
 // As a word of a configuration line, where % begins a token.
 std::string quoted_path(const std::string& path) {
   std::string quoted = "\"";
@@ -184,25 +180,25 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
   const auto seconds = [](Milliseconds time) { return std::to_string(time.count() / 1000); };
   // ControlMaster: a connection that is there is used, but a child that stays as a master would
   // keep its standard error open and never seem to end.
-  std::vector<std::string> options{option("BatchMode", "yes"),
-                                   option("LogLevel", "ERROR"),
-                                   option("ConnectTimeout", seconds(limits.tcp_timeout)),
-                                   option("ServerAliveInterval", seconds(limits.silence / 3)),
-                                   option("ServerAliveCountMax", "3"),
-                                   option("ClearAllForwardings", "yes"),
-                                   option("ControlMaster", "no"),
-                                   option("RemoteCommand", "none"),
-                                   option("PermitLocalCommand", "no")};
+  std::vector<std::string> options{"BatchMode=yes",
+                                   "LogLevel=ERROR",
+                                   "ConnectTimeout=" + seconds(limits.tcp_timeout),
+                                   "ServerAliveInterval=" + seconds(limits.silence / 3),
+                                   "ServerAliveCountMax=3",
+                                   "ClearAllForwardings=yes",
+                                   "ControlMaster=no",
+                                   "RemoteCommand=none",
+                                   "PermitLocalCommand=no"};
   const HostKeyPolicy::Strict strict = target.host_keys.strict;
   if (strict == HostKeyPolicy::Strict::pin || strict == HostKeyPolicy::Strict::known) {
     const bool pins = strict == HostKeyPolicy::Strict::pin;
     std::string files = quoted_path(settings.own_known_hosts);  // the first takes unknown hosts
     for (const std::string& file : target.host_keys.files) files += " " + quoted_path(file);
-    options.push_back(option("StrictHostKeyChecking", pins ? "accept-new" : "yes"));
-    options.push_back(option("UserKnownHostsFile", files));
+    options.push_back(std::string("StrictHostKeyChecking=") + (pins ? "accept-new" : "yes"));
+    options.push_back("UserKnownHostsFile=" + files);
   } else {
     const bool is_strict = strict == HostKeyPolicy::Strict::yes;
-    options.push_back(option("StrictHostKeyChecking", is_strict ? "yes" : "no"));
+    options.push_back(std::string("StrictHostKeyChecking=") + (is_strict ? "yes" : "no"));
   }
   std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
   for (const std::string& each : options) argv.insert(argv.end(), {"-o", each});

@@ -160,16 +160,18 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config) {
   return node;
 }
 
+namespace {
+
 //  ask ──► answered within the last minute? ──► done
 //             │ no: one query per address
 //             ▼
 //           queue ──► running (max_queries_at_once) ──► done, for all who asked
 //                        ▼ timeout: a `Match exec` that hangs
 //                      a failure, for all who asked
-class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
+class SshConfigQuery : public std::enable_shared_from_this<SshConfigQuery> {
  public:
-  Shared(boost::asio::io_context& io, std::vector<std::string> files, bool always,
-         Milliseconds timeout)
+  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> files, bool always,
+                 Milliseconds timeout)
       : io_(io), files_(std::move(files)), always_(always), timeout_(timeout) {}
 
   void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done) {
@@ -280,13 +282,14 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
   std::map<Argv, Query> running_;
 };
 
-SshConfigQuery::SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files,
-                               bool always, Milliseconds timeout)
-    : shared_(std::make_shared<Shared>(io, std::move(config_files), always, timeout)) {}
+}  // namespace
 
-void SshConfigQuery::ask(const NodeAddress& node,
-                         std::function<void(const SshConfigAnswer&)> done) {
-  shared_->ask(node, std::move(done));
+AskSshConfig ask_ssh_config(boost::asio::io_context& io, std::vector<std::string> config_files,
+                            bool always, Milliseconds timeout) {
+  return [query = std::make_shared<SshConfigQuery>(io, std::move(config_files), always, timeout)](
+             const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done) {
+    query->ask(node, std::move(done));
+  };
 }
 
 }  // namespace muster

@@ -98,11 +98,11 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     if (phase_ != Phase::greeting) return;
     if (welcome->version != wire_version) {
-      return drop({LinkFailureKind::wrong_build,
-                   "the agent on " + address_.id.value + " speaks protocol " +
-                       std::to_string(welcome->version) + ", this muster " +
-                       std::to_string(wire_version) +
-                       ": wait for its jobs to end, or cancel them"});
+      return drop(
+          {LinkFailureKind::wrong_build, "the agent on " + address_.id.value + " speaks protocol " +
+                                             std::to_string(welcome->version) + ", this muster " +
+                                             std::to_string(wire_version) +
+                                             ": wait for its jobs to end, or cancel them"});
     }
     phase_ = Phase::up;
     spoke_at_ = last_heard_ = timers_.now();
@@ -143,8 +143,7 @@ void AgentConnection::report_health() {
 }
 
 void AgentConnection::learn_clock(const std::optional<ClockStamps>& stamps) {
-  if (!stamps) return;
-  clock_.add({stamps->sent_us, stamps->received_us, stamps->replied_us, timers_.raw_now().count()});
+  if (stamps) clock_.add(*stamps, timers_.raw_now().count());
 }
 
 std::optional<Interval> AgentConnection::silence() const {

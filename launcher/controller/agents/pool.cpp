@@ -13,11 +13,6 @@ constexpr Milliseconds longest_backoff{5000};
 // records in the journal.
 constexpr std::chrono::seconds steady_link{10};
 
-bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
-  return a.transport == b.transport && a.host == b.host && a.port == b.port && a.user == b.user &&
-         a.identity_file == b.identity_file && a.job_address == b.job_address;
-}
-
 }  // namespace
 
 AgentPool::AgentPool(Timers& timers, Transport& transport, AgentLaunch launch)
@@ -67,8 +62,8 @@ void AgentPool::reach(Entry& entry, const NodeAddress& address, const ComputeTar
   entry.connection->watch_notice(target.notice_file);
   entry.connection->watch_health(target.health);
   // The agent learns its lease when it is greeted.
-  const bool moved = !is_same_place(entry.connection->address(), address) ||
-                     entry.connection->home() != home || entry.connection->lease() != target.lease;
+  const bool moved = entry.connection->address() != address || entry.connection->home() != home ||
+                     entry.connection->lease() != target.lease;
   entry.connection->move_to(address, std::move(launch), target.lease);
   if (moved) {
     entry.connection->drop(

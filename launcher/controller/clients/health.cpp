@@ -45,11 +45,6 @@ std::string seconds_text(Milliseconds time) {
   return std::to_string((time.count() + 999) / 1000) + " s";
 }
 
-std::string without_end(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
 // The agent did not start it, a host cannot run it, or it is not idle.
 bool was_refused(const LookRequest& request, const ExecEnded& ended, const std::string& said) {
   if (!is_measurement(request)) return false;
@@ -68,7 +63,7 @@ std::string failure_text(const LookRequest& request, const ExecEnded& ended,
     return is_measurement(request) ? ended.error : what + " were not started: " + ended.error;
   }
   const ExitStatus& status = ended.status;
-  const std::string last = without_end(complained);
+  const std::string last(trimmed(complained));
   // What a program says that refuses a host is the reason, and all of it.
   if (is_measurement(request) && status.code == unclear && last.starts_with(complaint_prefix)) {
     return last.substr(complaint_prefix.size());
@@ -116,7 +111,7 @@ NodeHealthService::NodeHealthService(Timers& timers, const State& state, AgentPo
       clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
 
 void NodeHealthService::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
   std::vector<std::string> ids;
   for (const NodesMeant& meant : request.nodes) {
     reach(meant);
@@ -132,9 +127,9 @@ void NodeHealthService::look(const std::shared_ptr<Session>& session, const Look
 
 void NodeHealthService::measure(const std::shared_ptr<Session>& session,
                                 const MeasureNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
   const std::string misfit = misfit_of(request);
-  if (!misfit.empty()) return session->refuse(misfit, ExitCode::failure);
+  if (!misfit.empty()) return session->refuse(misfit);
   for (const NodesMeant& meant : request.nodes) reach(meant);
   begin_benchmark(session, request);
 }

@@ -54,10 +54,6 @@ Session::Session(asio::local::stream_protocol::socket socket, Request on_request
       on_request_(std::move(on_request)),
       on_closed_(std::move(on_closed)) {}
 
-void Session::start() {
-  read();
-}
-
 void Session::read() {
   socket_.async_read_some(
       asio::buffer(buffer_),
@@ -147,11 +143,11 @@ RequestServer::RequestServer(asio::io_context& io, Session::Request on_request,
 // sockaddr_un holds 108 bytes: the name is bound through a descriptor of its directory.
 Status RequestServer::listen(const std::filesystem::path& socket_path) {
   const auto directory = socket_path.parent_path();
-  const int descriptor = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return Error{"cannot open the state directory " + directory.string()};
+  const Fd held(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!held) return Error{"cannot open the state directory " + directory.string()};
   ::unlink(socket_path.c_str());
   const std::string name =
-      "/proc/self/fd/" + std::to_string(descriptor) + "/" + socket_path.filename().string();
+      "/proc/self/fd/" + std::to_string(held.get()) + "/" + socket_path.filename().string();
   boost::system::error_code error;
   acceptor_.open(asio::local::stream_protocol(), error);
   if (!error) close_on_exec(acceptor_.native_handle());
@@ -159,7 +155,6 @@ Status RequestServer::listen(const std::filesystem::path& socket_path) {
   if (!error) acceptor_.bind(asio::local::stream_protocol::endpoint(name), error);
   ::umask(old_mask);
   if (!error) acceptor_.listen(64, error);
-  ::close(descriptor);
   if (error) {
     return Error{"cannot listen on " + socket_path.string() + ": " + error.message()};
   }

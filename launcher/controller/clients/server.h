@@ -28,14 +28,14 @@ class Session : public std::enable_shared_from_this<Session> {
   using Closed = std::function<void(const std::shared_ptr<Session>&)>;
 
   Session(boost::asio::local::stream_protocol::socket socket, Request on_request, Closed on_closed);
-  void start();
+  void start() { read(); }
   void send(const FromController& message, std::string_view payload = {});
   void finish();                                // closes after everything queued has been sent
   void answer(const FromController& message) {  // the last word
     send(message);
     finish();
   }
-  void refuse(const std::string& why, ExitCode code) {
+  void refuse(const std::string& why, ExitCode code = ExitCode::failure) {
     answer(Refused{why, static_cast<int>(code)});
   }
   // Whether the client has read most of what it was sent.

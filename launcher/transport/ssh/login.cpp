@@ -227,7 +227,7 @@ void SshKeys::note(const std::string& text) {
   notes_ += (notes_.empty() ? "" : ", ") + text;
 }
 
-class Login final : public SshLogin {
+class Login {
  public:
   Login(std::shared_ptr<SshSession> session, const SshTarget& target, const SshSettings& settings,
         HostKeyStore& host_keys, LoginReport& report, std::function<void(LoginResult)> done)
@@ -237,7 +237,7 @@ class Login final : public SshLogin {
         report_(report),
         keys_(std::make_unique<SshKeys>(*session_, node_, settings)),
         done_(std::make_shared<Done>(std::move(done))) {}
-  ~Login() override { session_->on_progress(nullptr); }
+  ~Login() { session_->on_progress(nullptr); }
 
   void begin() {
     prefer_known_host_keys();
@@ -393,10 +393,10 @@ void Login::finish(LoginResult result) {
 
 }  // namespace
 
-std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, HostKeyStore& host_keys,
-                                      LoginReport& report, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, report,
+std::shared_ptr<void> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
+                                  const SshSettings& settings, HostKeyStore& host_keys,
+                                  LoginReport& report, std::function<void(LoginResult)> done) {
+  auto login = std::make_shared<Login>(std::move(session), target, settings, host_keys, report,
                                        std::move(done));
   login->begin();
   return login;

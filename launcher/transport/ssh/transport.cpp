@@ -161,25 +161,18 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   struct LoggingIn {
     std::shared_ptr<SshSession> session;
     HandshakeGate::Pass pass;
-    std::unique_ptr<SshLogin> login;
+    std::shared_ptr<void> login;
   };
   struct Attaching {
     std::shared_ptr<AgentAttach> attach;
   };
-  struct Pausing {
-    Milliseconds pause;
-  };
+  struct Pausing {};
   struct Done {};
   using State = std::variant<Resolving, Queued, Connecting, LoggingIn, Attaching, Pausing, Done>;
-  struct Limit {
-    Milliseconds time;
-    std::string late;
-    std::string advice;
-  };
 
-  // Sets the one timer.
-  void enter(State state);
-  std::optional<Limit> limit() const;
+  // Sets the one timer. `late` and `advice`: for the sentence when it ends; a pause just ends.
+  void enter(State state, std::optional<Milliseconds> limit = {}, const std::string& late = "",
+             const std::string& advice = "");
   void timed_out();
   const ConnectSettings& limits() const { return launch_.connect; }
   void resolved(ResolveResult result);
@@ -216,48 +209,32 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   std::optional<std::chrono::microseconds> round_trip_;
   Endpoints endpoints_;
   State state_;
+  std::string late_;
   int drops_ = 0;
 };
 
-void SshConnect::enter(State state) {
+void SshConnect::enter(State state, std::optional<Milliseconds> limit, const std::string& late,
+                       const std::string& advice) {
   state_ = std::move(state);
-  const auto* pausing = std::get_if<Pausing>(&state_);
-  const auto limited = limit();
-  if (pausing == nullptr && !limited) {
+  if (!limit) {
     timer_.expires_at(std::chrono::steady_clock::time_point::max());
     return;
   }
-  timer_.expires_after(pausing != nullptr ? pausing->pause : limited->time);
+  late_ = late + " after " + std::to_string(limit->count() / 1000) + " s; " + advice;
+  timer_.expires_after(*limit);
   timer_.async_wait(guarded([](SshConnect& self, boost::system::error_code error) {
     if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) self.timed_out();
   }));
 }
 
-std::optional<SshConnect::Limit> SshConnect::limit() const {
-  if (std::holds_alternative<Resolving>(state_)) {
-    return Limit{limits().resolve_timeout, "the name service did not answer for " + node_.host,
-                 "see /etc/resolv.conf, or give an address in the cluster file"};
-  }
-  if (std::holds_alternative<Connecting>(state_)) {
-    return Limit{limits().tcp_timeout, "no answer on port " + std::to_string(node_.port),
-                 "is the node on, and is there a firewall in between?"};
-  }
-  if (std::holds_alternative<LoggingIn>(state_)) {
-    return Limit{limits().login_timeout, "login timed out",
-                 "is the node overloaded, or its name service slow?"};
-  }
-  return std::nullopt;
-}
-
 void SshConnect::timed_out() {
-  const auto over = limit();
-  if (!over) return wait_for_gate();  // the pause is
-  fail(LinkFailureKind::unreachable,
-       over->late + " after " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
+  if (std::holds_alternative<Pausing>(state_)) return wait_for_gate();
+  fail(LinkFailureKind::unreachable, late_);
 }
 
 void SshConnect::begin() {
-  enter(Resolving{});
+  enter(Resolving{}, limits().resolve_timeout, "the name service did not answer for " + node_.host,
+        "see /etc/resolv.conf, or give an address in the cluster file");
   context_->resolver.resolve(
       node_.host, node_.port,
       guarded([](SshConnect& self, ResolveResult result) { self.resolved(std::move(result)); }));
@@ -287,7 +264,9 @@ void SshConnect::wait_for_gate() {
 void SshConnect::connect_tcp(HandshakeGate::Pass pass) {
   report_.phases.restart();
   const auto session = std::make_shared<SshSession>(context_->io);
-  enter(Connecting{session, std::move(pass)});
+  enter(Connecting{session, std::move(pass)}, limits().tcp_timeout,
+        "no answer on port " + std::to_string(node_.port),
+        "is the node on, and is there a firewall in between?");
   try_address(0);
 }
 
@@ -340,7 +319,8 @@ void SshConnect::log_in() {
   auto login = begin_login(
       session, target_, context_->settings, context_->host_keys, report_,
       guarded([](SshConnect& self, const LoginResult& result) { self.logged_in(result); }));
-  enter(LoggingIn{session, std::move(pass), std::move(login)});
+  enter(LoggingIn{session, std::move(pass), std::move(login)}, limits().login_timeout,
+        "login timed out", "is the node overloaded, or its name service slow?");
 }
 
 void SshConnect::logged_in(const LoginResult& result) {
@@ -360,7 +340,7 @@ void SshConnect::dropped(const std::string& reason) {
                     "); see its log there, and MaxStartups in sshd_config",
                 std::get<LoggingIn>(state_).session->was_closed_by_host());
   }
-  enter(Pausing{pause_after_drops(drops_, context_->jitter)});
+  enter(Pausing{}, pause_after_drops(drops_, context_->jitter));
 }
 
 void SshConnect::attach(std::shared_ptr<SshSession> session) {

@@ -283,12 +283,12 @@ TEST_CASE("a configuration that hangs or is broken is a failure that names it, n
     write_text(program, "#!/bin/sh\n" + script + "\n");
     std::filesystem::permissions(program, std::filesystem::perms(0755));
     boost::asio::io_context io;
-    SshConfigQuery query(io, {file}, false, Milliseconds(300));
+    const auto ask = ask_ssh_config(io, {file}, false, Milliseconds(300));
     SshConfigAnswer answer;
     NodeAddress node;
     node.host = "n1";
     node.user = "you";
-    query.ask(node, [&](const SshConfigAnswer& got) { answer = got; });
+    ask(node, [&](const SshConfigAnswer& got) { answer = got; });
     io.run();
     return answer;
   };
