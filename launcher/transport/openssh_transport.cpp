@@ -225,11 +225,6 @@ OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings sett
 
 OpensshTransport::~OpensshTransport() = default;
 
-void OpensshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
-                               std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
-}
-
 void OpensshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
                                std::function<void(ConnectResult)> done) {
   const auto make = [&](std::function<void(ConnectResult)> call) {

@@ -24,14 +24,13 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
 struct OpensshContext;
 class OpensshConnect;
 
-class OpensshTransport final : public Transport {
+class OpensshTransport {
  public:
   OpensshTransport(boost::asio::io_context& io, SshSettings settings,
                    std::shared_ptr<PushGate> pushes);
-  ~OpensshTransport() override;  // drops what is under way without a call; links live on
+  ~OpensshTransport();  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  // As Transport::connect.
   void connect(const SshTarget& target, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done);
 

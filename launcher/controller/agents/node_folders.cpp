@@ -1,8 +1,8 @@
 #include "launcher/controller/agents/node_folders.h"
 
-#include <time.h>
-
 #include <algorithm>
+
+#include "runtime/protocol/boot_clock.h"
 
 namespace muster {
 

@@ -125,9 +125,7 @@ ssize_t SshSession::transmit(libssh2_socket_t, const void* bytes, size_t size, i
 void SshSession::begin(std::chrono::milliseconds silence) {
   boost::system::error_code ignored;
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-  const libssh2_socket_t handle = socket_.native_handle();
-  state_ = Open{handle};
-  watch_for_silence(handle, silence);
+  watch_for_silence(handle(), silence);
   read();
   wake();
 }
@@ -186,24 +184,9 @@ void SshSession::send() {
 
 void SshSession::close(const std::string& reason, bool is_by_host) {
   if (is_closed()) return;
-  state_ = Closed{reason, is_by_host};
+  closed_ = Closed{reason, is_by_host};
   boost::system::error_code ignored;
   socket_.close(ignored);
-}
-
-libssh2_socket_t SshSession::handle() const {
-  const auto* open = std::get_if<Open>(&state_);
-  return open == nullptr ? -1 : open->handle;
-}
-
-std::string SshSession::close_reason() const {
-  const auto* closed = std::get_if<Closed>(&state_);
-  return closed == nullptr ? "" : closed->reason;
-}
-
-bool SshSession::was_closed_by_host() const {
-  const auto* closed = std::get_if<Closed>(&state_);
-  return closed != nullptr && closed->is_by_host;
 }
 
 std::string SshSession::methods() const {

@@ -68,43 +68,6 @@ ResolveResult look_up(const std::string& host, int port) {
 
 }  // namespace
 
-// Names to addresses without holding up the one thread: getaddrinfo runs on a few helper threads.
-class HostResolver {
- public:
-  explicit HostResolver(boost::asio::io_context& io) : io_(io), threads_(helper_threads) {}
-  ~HostResolver() {  // waits for the look-ups that run, drops those that wait
-    threads_.stop();
-    threads_.join();
-  }
-
-  // Addresses in numbers are answered without a thread. `done` comes from the io_context.
-  void resolve(const std::string& host, int port, std::function<void(ResolveResult)> done);
-
- private:
-  static constexpr std::size_t helper_threads = 4;  // they wait on a name server, and cost no CPU
-
-  boost::asio::io_context& io_;
-  boost::asio::thread_pool threads_;
-};
-
-void HostResolver::resolve(const std::string& host, int port,
-                           std::function<void(ResolveResult)> done) {
-  boost::system::error_code not_numbers;
-  const auto address = boost::asio::ip::make_address(host, not_numbers);
-  if (!not_numbers) {
-    const Endpoints endpoints{{address, static_cast<unsigned short>(port)}};
-    boost::asio::post(io_, [done = std::move(done), endpoints] { done(endpoints); });
-    return;
-  }
-  // The guard keeps the io_context running until the answer is in.
-  auto guard = boost::asio::make_work_guard(io_);
-  boost::asio::post(threads_, [host, port, done = std::move(done), guard]() mutable {
-    auto result = look_up(host, port);
-    boost::asio::post(guard.get_executor(),
-                      [done = std::move(done), result = std::move(result)] { done(result); });
-  });
-}
-
 // What all attempts of a transport share.
 struct SshContext {
   SshContext(boost::asio::io_context& the_io, SshSettings the_settings,
@@ -112,19 +75,46 @@ struct SshContext {
       : io(the_io),
         settings(std::move(the_settings)),
         host_keys(settings.own_known_hosts),
-        resolver(the_io),
         gate(std::make_shared<HandshakeGate>(the_io)),
         pushes(std::move(the_pushes)),
         jitter(settings.jitter_seed) {}
+  ~SshContext() {  // waits for the look-ups that run, drops those that wait
+    resolvers.stop();
+    resolvers.join();
+  }
 
   boost::asio::io_context& io;
   SshSettings settings;
   HostKeyStore host_keys;
-  HostResolver resolver;
+  boost::asio::thread_pool resolvers{4};  // they wait on a name server, and cost no CPU
   std::shared_ptr<HandshakeGate> gate;
   std::shared_ptr<PushGate> pushes;
   std::mt19937_64 jitter;
 };
+
+namespace {
+
+// Names to addresses without holding up the one thread: getaddrinfo runs on a few helper threads.
+// Addresses in numbers are answered without one. `done` comes from the io_context.
+void resolve(SshContext& context, const std::string& host, int port,
+             std::function<void(ResolveResult)> done) {
+  boost::system::error_code not_numbers;
+  const auto address = boost::asio::ip::make_address(host, not_numbers);
+  if (!not_numbers) {
+    const Endpoints endpoints{{address, static_cast<unsigned short>(port)}};
+    boost::asio::post(context.io, [done = std::move(done), endpoints] { done(endpoints); });
+    return;
+  }
+  // The guard keeps the io_context running until the answer is in.
+  auto guard = boost::asio::make_work_guard(context.io);
+  boost::asio::post(context.resolvers, [host, port, done = std::move(done), guard]() mutable {
+    auto result = look_up(host, port);
+    boost::asio::post(guard.get_executor(),
+                      [done = std::move(done), result = std::move(result)] { done(result); });
+  });
+}
+
+}  // namespace
 
 using SshConnectResult = std::variant<Connected, LinkFailure, LoginNeedsOpenssh>;
 
@@ -235,9 +225,9 @@ void SshConnect::timed_out() {
 void SshConnect::begin() {
   enter(Resolving{}, limits().resolve_timeout, "the name service did not answer for " + node_.host,
         "see /etc/resolv.conf, or give an address in the cluster file");
-  context_->resolver.resolve(
-      node_.host, node_.port,
-      guarded([](SshConnect& self, ResolveResult result) { self.resolved(std::move(result)); }));
+  resolve(*context_, node_.host, node_.port, guarded([](SshConnect& self, ResolveResult result) {
+    self.resolved(std::move(result));
+  }));
 }
 
 void SshConnect::resolved(ResolveResult result) {
@@ -400,11 +390,6 @@ SshTransport::SshTransport(boost::asio::io_context& io, SshSettings settings,
       fallback_(std::move(fallback)) {}
 
 SshTransport::~SshTransport() = default;
-
-void SshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
-                           std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
-}
 
 void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
                            std::function<void(ConnectResult)> done) {

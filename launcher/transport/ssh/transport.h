@@ -14,7 +14,7 @@ namespace muster {
 struct SshContext;
 class SshConnect;
 
-class SshTransport final : public Transport {
+class SshTransport {
  public:
   using Fallback =
       std::function<void(const SshTarget&, const AgentLaunch&, std::function<void(ConnectResult)>)>;
@@ -22,10 +22,9 @@ class SshTransport final : public Transport {
   // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
   SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
                Fallback fallback);
-  ~SshTransport() override;  // drops what is under way without a call; links live on
+  ~SshTransport();  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  // As Transport::connect.
   void connect(const SshTarget& target, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done);
 

@@ -63,6 +63,24 @@ AgentLaunch fake_agent(const TemporaryFolder& folder, const std::string& build_i
 bool drive(boost::asio::io_context& io, const std::function<bool()>& finished,
            std::chrono::seconds limit = std::chrono::seconds(60));
 
+// One of the two kinds of ssh as the Transport to nodes of which no ssh configuration says
+// anything.
+template <class Ssh>
+class ToNodes final : public Transport {
+ public:
+  template <class... Others>
+  ToNodes(boost::asio::io_context& io, const SshSettings& settings, Others... others)
+      : host_keys_(settings.host_keys), ssh_(io, settings, std::move(others)...) {}
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override {
+    ssh_.connect(SshTarget{node, host_keys_}, launch, std::move(done));
+  }
+
+ private:
+  HostKeyPolicy host_keys_;
+  Ssh ssh_;
+};
+
 // Connects to all nodes at once; results in the order of `nodes`.
 std::vector<ConnectResult> connect_all(boost::asio::io_context& io, Transport& transport,
                                        const std::vector<NodeAddress>& nodes,
