@@ -14,7 +14,6 @@
 #include <iostream>
 
 #include "launcher/os/child.h"
-#include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
 

@@ -224,31 +224,33 @@ void FanOutTree::wait_for_patience() {
 
 void FanOutTree::go_directly(const NodeId& node, Want want) {
   members_[node].state = Connecting{};
+  try_directly(node, std::move(want), {});
+}
+
+void FanOutTree::try_directly(const NodeId& node, Want want, std::function<void()> when_there) {
   want.under_way = timers_.now();
-  const NodeAddress address = want.node;
-  const AgentLaunch launch = want.launch;
-  direct_.connect(address, launch,
-                  [weak = weak_from_this(), node, want = std::move(want)](ConnectResult result) {
+  direct_.connect(want.node, want.launch,
+                  [weak = weak_from_this(), node, want,
+                   when_there = std::move(when_there)](ConnectResult result) {
                     const auto self = weak.lock();
-                    if (self) self->arrived(node, want, std::move(result));
+                    if (!self) return;
+                    if (when_there && std::holds_alternative<Connected>(result)) when_there();
+                    self->arrived(node, want, std::move(result));
                   });
 }
 
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
   want.under_way = timers_.now();
-  const NodeAddress address = want.node;
-  const AgentLaunch launch = want.launch;
-  relay_of(parent)->connect(
-      address, launch,
-      [weak = weak_from_this(), node, parent, want = std::move(want)](ConnectResult result) {
-        const auto self = weak.lock();
-        if (!self) return;
-        const auto* failure = std::get_if<LinkFailure>(&result);
-        if (failure != nullptr) return self->failed_through(node, parent, want, *failure);
-        self->is_proven_ = true;
-        self->arrived(node, want, std::move(result));
-      });
+  relay_of(parent)->connect(want.node, want.launch,
+                            [weak = weak_from_this(), node, parent, want](ConnectResult result) {
+                              const auto self = weak.lock();
+                              if (!self) return;
+                              const auto* failure = std::get_if<LinkFailure>(&result);
+                              if (failure != nullptr) return self->failed_through(node, parent, want, *failure);
+                              self->is_proven_ = true;
+                              self->arrived(node, want, std::move(result));
+                            });
 }
 
 // Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
@@ -262,16 +264,9 @@ void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, Want w
     member.is_fresh = false;
   }
   if (!is_proven_) suspect(parent);
-  want.under_way = timers_.now();
-  direct_.connect(want.node, want.launch,
-                  [weak = weak_from_this(), node, parent, want, failure,
-                   is_parent_there](ConnectResult result) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    const bool is_there = std::holds_alternative<Connected>(result);
-                    if (is_there && is_parent_there) self->cannot_reach(parent, node, failure);
-                    self->arrived(node, want, std::move(result));
-                  });
+  try_directly(node, std::move(want), [this, node, parent, failure, is_parent_there] {
+    if (is_parent_there) cannot_reach(parent, node, failure);
+  });
   replan();
 }
 

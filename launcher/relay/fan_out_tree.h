@@ -143,6 +143,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void start_relays(FanOutView& view, int waiting);
   void wait_for_patience();
   void go_directly(const NodeId& node, Want want);
+  void try_directly(const NodeId& node, Want want, std::function<void()> when_there);
   void go_through(const NodeId& node, const NodeId& parent, Want want);
   void failed_through(const NodeId& node, const NodeId& parent, Want want,
                       const LinkFailure& failure);

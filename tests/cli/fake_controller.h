@@ -14,7 +14,7 @@
 
 #include "cli/client/start.h"
 #include "launcher/controller/supervisor.h"
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {

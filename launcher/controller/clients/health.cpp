@@ -131,11 +131,6 @@ void NodeHealthService::measure(const std::shared_ptr<Session>& session,
   const std::string misfit = misfit_of(request);
   if (!misfit.empty()) return session->refuse(misfit);
   for (const NodesMeant& meant : request.nodes) reach(meant);
-  begin_benchmark(session, request);
-}
-
-void NodeHealthService::begin_benchmark(const std::shared_ptr<Session>& session,
-                                        const MeasureNodes& request) {
   std::vector<std::string> ids;
   const auto begin_one = [&](const NodeId& node, MeasureNode what, Milliseconds limit) {
     Look look{session, node, std::move(what), static_cast<std::int64_t>(ids.size()), limit};

@@ -52,7 +52,6 @@ class NodeHealthService final : public NodeListener {
   };
   using Looks = std::map<std::string, Look>;
 
-  void begin_benchmark(const std::shared_ptr<Session>& session, const MeasureNodes& request);
   void reach(const NodesMeant& meant);
   std::string begin(Look look, Milliseconds timeout);  // its id
   // Those whose nodes are there. Answers what a node refuses.
