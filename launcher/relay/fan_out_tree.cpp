@@ -68,7 +68,7 @@ bool wants_relay(const ConnectSettings& limits, const FanOutView& view, int wait
   return waiting > room;
 }
 
-void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Done done) {
+void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   limits_ = launch.connect;
   Member& member = members_[node.id];
   const std::uint64_t attempt = member.attempt = next_attempt_++;
@@ -394,8 +394,7 @@ void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
   replan();
 }
 
-void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch,
-                     std::function<void(ConnectResult)> done) {
+void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   if (node.transport != TransportKind::local) {
     return direct_->connect(node, launch, std::move(done));
   }

@@ -72,8 +72,7 @@ class FanOut final : public Transport {
   FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note)
       : timers_(timers), direct_(std::move(direct)), note_(std::move(note)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override;
 
  private:
   Timers& timers_;
@@ -84,19 +83,17 @@ class FanOut final : public Transport {
 
 class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
  public:
-  using Done = std::function<void(ConnectResult)>;
-
   FanOutTree(Timers& timers, Transport& direct, std::string target, FanOut::Note note)
       : timers_(timers), direct_(direct), target_(std::move(target)), note_(std::move(note)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch, Done done);
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done);
   void link_gone(const NodeId& node, std::uint64_t attempt);
 
  private:
   struct Want {
     NodeAddress node;
     AgentLaunch launch;
-    Done done;
+    ConnectDone done;
     std::uint64_t attempt = 0;
     SteadyTime since;        // asked for
     SteadyTime under_way{};  // on the way that is tried now

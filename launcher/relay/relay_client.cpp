@@ -163,8 +163,7 @@ int RelayClient::nodes() const {
                           }));
 }
 
-void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch,
-                          std::function<void(ConnectResult)> done) {
+void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   if (!link_) return done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   RelayConnect request;
   request.ticket = next_ticket_++;

@@ -85,8 +85,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
 
   void start();
   // As Transport::connect. The link lives as long as its owner, the relay or the node does.
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done);
   bool is_lost() const { return !link_; }
   bool is_idle() const { return carried_.empty() && opening_.empty(); }
   int nodes() const;  // reached through it or being so; not the relays on these
@@ -95,7 +94,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   struct Opening {
     NodeAddress node;
     bool is_relay = false;
-    std::function<void(ConnectResult)> done;
+    ConnectDone done;
   };
 
   struct Carried {

@@ -90,7 +90,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
 class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
  public:
   LocalConnect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
-               Milliseconds start_timeout, std::function<void(ConnectResult)> done)
+               Milliseconds start_timeout, ConnectDone done)
       : io_(io),
         node_(node),
         launch_(launch),
@@ -190,7 +190,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   NodeAddress node_;
   AgentLaunch launch_;
   Milliseconds start_timeout_;
-  std::function<void(ConnectResult)> done_;
+  ConnectDone done_;
   HandshakeGate::Pass pass_;
   PhaseTimer phases_;
   std::unique_ptr<RemoteProcess> process_;  // `agent serve`, until the agent listens
@@ -208,8 +208,7 @@ LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_hom
 
 LocalTransport::~LocalTransport() = default;
 
-void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked,
-                             std::function<void(ConnectResult)> done) {
+void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked, ConnectDone done) {
   AgentLaunch launch = asked;
   launch.home = expand(launch.home, user_home_);
   if (launch.service == AgentService::relay) {
@@ -222,7 +221,7 @@ void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked,
     });
     return;
   }
-  const auto make = [&](std::function<void(ConnectResult)> call) {
+  const auto make = [&](ConnectDone call) {
     return std::make_shared<LocalConnect>(io_, node, launch, start_timeout_, std::move(call));
   };
   const auto attempt = active_.add(make, std::move(done));

@@ -29,8 +29,7 @@ class LocalTransport final : public Transport {
                  Milliseconds start_timeout = Milliseconds(10000));
   ~LocalTransport() override;  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override;
 
  private:
   boost::asio::io_context& io_;

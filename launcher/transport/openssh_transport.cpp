@@ -82,7 +82,7 @@ struct OpensshContext {
 class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
  public:
   OpensshConnect(std::shared_ptr<OpensshContext> context, const SshTarget& target,
-                 const AgentLaunch& launch, std::function<void(ConnectResult)> done)
+                 const AgentLaunch& launch, ConnectDone done)
       : context_(std::move(context)),
         target_(target),
         launch_(launch),
@@ -167,7 +167,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   SshTarget target_;
   NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
-  std::function<void(ConnectResult)> done_;
+  ConnectDone done_;
   boost::asio::steady_timer timer_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<AgentAttach> attach_;
@@ -226,8 +226,8 @@ OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings sett
 OpensshTransport::~OpensshTransport() = default;
 
 void OpensshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
-                               std::function<void(ConnectResult)> done) {
-  const auto make = [&](std::function<void(ConnectResult)> call) {
+                               ConnectDone done) {
+  const auto make = [&](ConnectDone call) {
     return std::make_shared<OpensshConnect>(context_, target, launch, std::move(call));
   };
   active_.add(make, std::move(done))->wait_for_gate();

@@ -31,8 +31,7 @@ class OpensshTransport {
   ~OpensshTransport();  // drops what is under way without a call; links live on
 
   // As Transport::connect.
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  void connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done);
 
  private:
   std::shared_ptr<OpensshContext> context_;

@@ -31,8 +31,7 @@ class TransportSelector final : public Transport {
         default_host_keys_(settings.ssh.host_keys),
         ask_config_(ask_ssh_config(io, settings.ssh_config_files, settings.has_kerberos_ticket)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override {
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override {
     if (node.transport == TransportKind::local) {
       return local_.connect(node, launch, std::move(done));
     }
@@ -47,7 +46,7 @@ class TransportSelector final : public Transport {
  private:
   // `config`: null where nothing is configured. The stricter of it and the cluster file counts.
   void connect_as(const SshHostConfig* config, const NodeAddress& node, const AgentLaunch& launch,
-                  std::function<void(ConnectResult)> done) {
+                  ConnectDone done) {
     SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys, ""};
     HostKeyPolicy::Strict& strict = target.host_keys.strict;
     if (launch.connect.refuses_unknown_hosts && strict != HostKeyPolicy::Strict::yes) {

@@ -391,8 +391,7 @@ SshTransport::SshTransport(boost::asio::io_context& io, SshSettings settings,
 
 SshTransport::~SshTransport() = default;
 
-void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
-                           std::function<void(ConnectResult)> done) {
+void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done) {
   const auto deliver = [this, target, launch, done = std::move(done)](SshConnectResult result) {
     if (auto* connected = std::get_if<Connected>(&result)) return done(std::move(*connected));
     if (auto* failure = std::get_if<LinkFailure>(&result)) return done(std::move(*failure));

@@ -16,8 +16,7 @@ class SshConnect;
 
 class SshTransport {
  public:
-  using Fallback =
-      std::function<void(const SshTarget&, const AgentLaunch&, std::function<void(ConnectResult)>)>;
+  using Fallback = std::function<void(const SshTarget&, const AgentLaunch&, ConnectDone)>;
 
   // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
   SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
@@ -25,8 +24,7 @@ class SshTransport {
   ~SshTransport();  // drops what is under way without a call; links live on
 
   // As Transport::connect.
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  void connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done);
 
  private:
   std::shared_ptr<SshContext> context_;
