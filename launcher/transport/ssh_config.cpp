@@ -137,10 +137,9 @@ std::string needs_openssh(const SshHostConfig& config, bool has_kerberos_ticket)
   if (config.has_other_needs) return "its ssh configuration needs the ssh program";
   bool any_usable = false, any_key = false;
   for (const std::string& path : config.identity_files) {
-    KeyFile key;
-    if (!read_key_file(path, key)) continue;
-    any_key = true;
-    any_usable |= key.kind == KeyKind::ed25519 || key.kind == KeyKind::ecdsa;
+    const auto key = read_key_file(path);
+    any_key |= key.has_value();
+    any_usable |= key && (key->kind == KeyKind::ed25519 || key->kind == KeyKind::ecdsa);
   }
   return any_key && !any_usable ? "its only keys are of kinds that need the ssh program" : "";
 }
@@ -151,8 +150,8 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config) {
   if (node.port == 22) node.port = config.port;
   if (!node.identity_file.empty()) return node;
   for (const std::string& path : config.identity_files) {
-    KeyFile key;
-    if (!read_key_file(path, key) || key.kind == KeyKind::rsa) continue;
+    const auto key = read_key_file(path);
+    if (!key || key->kind == KeyKind::rsa) continue;
     const bool is_usual = path.ends_with("/.ssh/id_ed25519") || path.ends_with("/.ssh/id_ecdsa");
     if (!is_usual) node.identity_file = path;
     break;

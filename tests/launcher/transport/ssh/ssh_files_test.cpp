@@ -17,9 +17,9 @@ KeyFile made_key(const TemporaryFolder& folder, const std::string& type,
                  const std::string& passphrase, const std::string& format = "RFC4716") {
   const std::string path = (folder.path() / (type + format + passphrase)).string();
   run_here({"ssh-keygen", "-q", "-t", type, "-m", format, "-N", passphrase, "-f", path});
-  KeyFile key;
-  REQUIRE(read_key_file(path, key));
-  return key;
+  const auto key = read_key_file(path);
+  REQUIRE(key);
+  return *key;
 }
 
 bool trusted(const HostKeyVerdict& verdict) {
