@@ -53,7 +53,7 @@ FanOutWay way_to_node(const ConnectSettings& limits, const FanOutView& view) {
     if (best == nullptr || rank(each) < rank(*best)) best = &each;
   }
   if (best != nullptr) return GoThrough{best->id};
-  const bool has_hope = view.hopeful + view.returning + view.idle > 0 || is_being_tried(view);
+  const bool has_hope = view.hopeful + view.returning > 0 || is_being_tried(view);
   if (has_hope && !view.is_impatient) return StayWaiting{};
   return GoDirectly{};
 }
@@ -146,7 +146,6 @@ FanOutView FanOutTree::view() const {
     view.direct += (connecting != nullptr && !connecting->parent) || (up != nullptr && !up->parent);
     view.hopeful += (connecting != nullptr && member.is_fresh) ||
                     std::holds_alternative<StartingRelay>(member.relay);
-    view.idle += can_have_relay(member);
     view.returning +=
         connecting != nullptr ? !member.is_fresh && !member.is_alone : can_soon_have_relay(member);
     const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
@@ -246,8 +245,9 @@ void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want)
                             [weak = weak_from_this(), node, parent, want](ConnectResult result) {
                               const auto self = weak.lock();
                               if (!self) return;
-                              const auto* failure = std::get_if<LinkFailure>(&result);
-                              if (failure != nullptr) return self->failed_through(node, parent, want, *failure);
+                              if (const auto* why = std::get_if<LinkFailure>(&result)) {
+                                return self->failed_through(node, parent, want, *why);
+                              }
                               self->is_proven_ = true;
                               self->arrived(node, want, std::move(result));
                             });

@@ -35,7 +35,6 @@ struct FanOutView {
   int nodes = 0;      // connected, being connected or waiting, with this one
   int direct = 0;     // of these, connected directly or being so
   int hopeful = 0;    // will soon be parents: in their first try, or with a relay that is starting
-  int idle = 0;       // connected and without a relay: one could be started
   int returning = 0;  // have been there and lost a link or a relay: hope when there is no place
   bool is_proven = false;     // a node has been reached through another
   bool is_broken = false;     // lately none could be

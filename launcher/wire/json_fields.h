@@ -26,12 +26,6 @@ struct EnumWords<TreeEntry::Kind> {
   static constexpr auto words = std::to_array<std::string_view>({"directory", "file", "link"});
 };
 
-template <>
-struct EnumWords<Doing> {
-  static constexpr auto words =
-      std::to_array<std::string_view>({"moving", "working", "quiet", "stuck", "stopped"});
-};
-
 template <class T>
 concept HasFields = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
 

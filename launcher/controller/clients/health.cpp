@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t complaint_bytes_most = 4096;
 constexpr std::string_view complaint_prefix = "muster: ";
 constexpr int unclear = 3;
+// The answers of 500 nodes, of 130 KB each.
+constexpr std::size_t bytes_until_behind = 64u << 20;
+// What nodes still say that were asked before.
+constexpr std::size_t bytes_most = 512u << 20;
 
 using LookRequest = std::variant<LookAtHealth, MeasureNode>;
 
@@ -104,11 +108,7 @@ std::string misfit_of(const MeasureNodes& request) {
 
 NodeHealthService::NodeHealthService(Timers& timers, const State& state, AgentPool& pool,
                                      Await await)
-    : timers_(timers),
-      state_(state),
-      pool_(pool),
-      await_(std::move(await)),
-      clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
+    : timers_(timers), state_(state), pool_(pool), await_(std::move(await)) {}
 
 void NodeHealthService::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
   if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
@@ -187,7 +187,7 @@ void NodeHealthService::ask(Looks::iterator at) {
     return answer(at, "job " + holder + " holds it", true);
   }
   const auto client = look.client.lock();
-  if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
+  if (pool_.up(look.node) == nullptr || !client || is_behind(client)) return;
   if (is_measurement(look.request) && !pool_.up(look.node)->welcome().measures) {
     return answer(at, "its agent is outdated and does not measure", true);
   }
@@ -211,8 +211,12 @@ std::vector<std::string> NodeHealthService::ids_of(Fits fits) const {
   return ids;
 }
 
-void NodeHealthService::ask_more(const std::shared_ptr<Session>& client) {
-  ask_all(ids_of([&](const Look& look) { return look.client.lock() == client; }));
+bool NodeHealthService::is_behind(const std::shared_ptr<Session>& client) {
+  if (client->unread_bytes() <= bytes_until_behind) return false;
+  client->when_read([this, session = client.get()] {
+    ask_all(ids_of([&](const Look& look) { return look.client.lock().get() == session; }));
+  });
+  return true;
 }
 
 void NodeHealthService::node_up(const NodeId& node, const Welcome&) {
@@ -313,12 +317,19 @@ void NodeHealthService::answer(Looks::iterator at, const std::string& error, boo
   const bool is_no_evidence = !is_started && is_probe(look.request);
   const bool is_reported = error.empty() || is_probe(look.request);
   const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
-  clients_.answer(session,
-                  {look.node, error, drained_for(look.node), look.place, is_reached,
-                   is_void || is_no_evidence, is_started},
-                  is_reported ? std::move(look.said) : std::string());
+  if (!is_reported) look.said.clear();
+  const bool is_kept = session->unread_bytes() + look.said.size() <= bytes_most;
+  const NodeLooked looked{
+      look.node,
+      is_kept ? error : "its answer was not kept: those before it were not read",
+      drained_for(look.node),
+      look.place,
+      is_reached,
+      is_void || is_no_evidence,
+      is_started};
+  session->send(looked, is_kept ? look.said : "", bytes_most + Session::queue_limit_bytes);
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
-  if (std::ranges::none_of(looks_, same_client)) clients_.finish(session);
+  if (std::ranges::none_of(looks_, same_client)) session->finish();
 }
 
 std::string NodeHealthService::drained_for(const NodeId& id) const {
@@ -335,7 +346,6 @@ void NodeHealthService::release(const NodeId& node) {
 }
 
 void NodeHealthService::client_gone(const std::shared_ptr<Session>& session) {
-  clients_.gone(session);
   Looks gone;
   for (auto at = looks_.begin(); at != looks_.end();) {
     const auto next = std::next(at);

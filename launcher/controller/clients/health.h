@@ -57,7 +57,8 @@ class NodeHealthService final : public NodeListener {
   // Those whose nodes are there. Answers what a node refuses.
   void ask_all(const std::vector<std::string>& ids);
   void ask(Looks::iterator at);
-  void ask_more(const std::shared_ptr<Session>& client);
+  // So much waits for it that nothing more should be asked for before it has read that.
+  bool is_behind(const std::shared_ptr<Session>& client);
   void late(const std::string& id, Milliseconds timeout);
   // Ends the look; the client's connection with its last one. `is_void`: NodeLooked::is_void.
   void answer(Looks::iterator at, const std::string& error, bool is_void = false);
@@ -73,7 +74,6 @@ class NodeHealthService final : public NodeListener {
   const State& state_;
   AgentPool& pool_;
   Await await_;
-  SlowClients clients_;
   Looks looks_;  // by the id that agents know
   std::uint64_t next_id_ = 1;
 };

@@ -53,8 +53,7 @@ int main(int argc, char** argv) {
   if (listener < 0) return 2;
   if (::fork() != 0) return 0;
   ::setsid();
-  const int null = ::open("/dev/null", O_RDWR);
-  for (const int standard : {0, 1, 2}) ::dup2(null, standard);
+  for (const int standard : {0, 1, 2}) ::dup2(::open("/dev/null", O_RDWR), standard);
   echo_for_ever(listener);
   return 0;
 }

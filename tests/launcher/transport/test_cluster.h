@@ -66,19 +66,16 @@ bool drive(boost::asio::io_context& io, const std::function<bool()>& finished,
 // One of the two kinds of ssh as the Transport to nodes of which no ssh configuration says
 // anything.
 template <class Ssh>
-class ToNodes final : public Transport {
- public:
+struct ToNodes final : Transport {
   template <class... Others>
   ToNodes(boost::asio::io_context& io, const SshSettings& settings, Others... others)
-      : host_keys_(settings.host_keys), ssh_(io, settings, std::move(others)...) {}
+      : host_keys(settings.host_keys), ssh(io, settings, std::move(others)...) {}
   void connect(const NodeAddress& node, const AgentLaunch& launch,
                std::function<void(ConnectResult)> done) override {
-    ssh_.connect(SshTarget{node, host_keys_}, launch, std::move(done));
+    ssh.connect(SshTarget{node, host_keys}, launch, std::move(done));
   }
-
- private:
-  HostKeyPolicy host_keys_;
-  Ssh ssh_;
+  HostKeyPolicy host_keys;
+  Ssh ssh;
 };
 
 // Connects to all nodes at once; results in the order of `nodes`.

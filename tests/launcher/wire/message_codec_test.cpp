@@ -28,15 +28,10 @@ StartRanks a_start() {
 // The message as the other side of the wire has it.
 template <class Message>
 Message heard(const Message& message) {
-  if constexpr (std::is_constructible_v<FromAgent, Message>) {
-    const auto received = decode<FromAgent>(only_frame(encode(FromAgent{message})));
-    REQUIRE(received);
-    return std::get<Message>(received->message);
-  } else {
-    const auto received = decode<ToAgent>(only_frame(encode(ToAgent{message})));
-    REQUIRE(received);
-    return std::get<Message>(received->message);
-  }
+  using All = std::conditional_t<std::is_constructible_v<FromAgent, Message>, FromAgent, ToAgent>;
+  const auto received = decode<All>(only_frame(encode(All{message})));
+  REQUIRE(received);
+  return std::get<Message>(received->message);
 }
 
 TEST_CASE("a message and its payload survive the wire byte for byte") {
