@@ -64,7 +64,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   Step step_ = Step::shell;
   bool pushed_ = false;
   std::unique_ptr<RemoteProcess> process_;
-  std::shared_ptr<PushGate::Pass> pass_;
+  PushGate::Pass pass_;
   Binary binary_;
   std::size_t sent_bytes_ = 0;
   std::string output_;
@@ -202,7 +202,7 @@ void Attach::on_push_exit(const RemoteExit& exit) {
   }
   phases_.finish("push");
   pushed_ = true;
-  pass_->succeeded();
+  gate_->succeeded(launch_.build_id);
   pass_.reset();
   begin_shell();
 }

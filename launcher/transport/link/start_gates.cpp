@@ -62,10 +62,6 @@ int PushGate::limit(const Build& build) {
   return build.copied_once || build.failed_once ? max_parallel_pushes : 1;
 }
 
-void PushGate::Pass::succeeded() {
-  gate_->builds_[build_].copied_once = true;
-}
-
 void PushGate::enter(const std::string& build, Granted granted) {
   Build& state = builds_[build];
   if (state.inside < limit(state)) return grant(build, std::move(granted), false);
@@ -85,7 +81,7 @@ void PushGate::leave(const std::string& build) {
 
 void PushGate::grant(const std::string& build, Granted granted, bool look_again) {
   ++builds_[build].inside;
-  auto pass = std::make_shared<Pass>(shared_from_this(), build);
+  Pass pass(nullptr, [gate = shared_from_this(), build](void*) { gate->leave(build); });
   boost::asio::post(io_, [pass = std::move(pass), granted = std::move(granted),
                           look_again]() mutable { granted(std::move(pass), look_again); });
 }

@@ -71,22 +71,13 @@ class PushGate : public std::enable_shared_from_this<PushGate> {
  public:
   explicit PushGate(boost::asio::io_context& io) : io_(io) {}
 
-  class Pass {
-   public:
-    Pass(std::shared_ptr<PushGate> gate, std::string build)
-        : gate_(std::move(gate)), build_(std::move(build)) {}
-    Pass(const Pass&) = delete;
-    ~Pass() { gate_->leave(build_); }
-    void succeeded();  // the file is in place on this pass's node
-
-   private:
-    std::shared_ptr<PushGate> gate_;
-    std::string build_;
-  };
+  using Pass = std::shared_ptr<void>;  // held while the file is copied to a node
 
   // `look_again`: others have copied meanwhile, the node may have it through a shared directory.
-  using Granted = std::function<void(std::shared_ptr<Pass>, bool look_again)>;
+  using Granted = std::function<void(Pass, bool look_again)>;
   void enter(const std::string& build, Granted granted);
+  // The file is in place on the node of somebody with a pass.
+  void succeeded(const std::string& build) { builds_[build].copied_once = true; }
 
   Result<Binary> read(const std::string& path);
 

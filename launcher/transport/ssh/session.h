@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -25,24 +26,16 @@ namespace muster {
 
 class SessionMemory {
  public:
-  SessionMemory() { first_.next = first_.previous = &first_; }
+  SessionMemory() = default;
   SessionMemory(const SessionMemory&) = delete;
   ~SessionMemory();
 
-  void* allocate(std::size_t bytes);
+  void* allocate(std::size_t bytes) { return resize(nullptr, bytes); }
   void* resize(void* block, std::size_t bytes);
   void release(void* block);
 
  private:
-  struct alignas(std::max_align_t) Header {  // in front of every block
-    Header* next;
-    Header* previous;
-  };
-
-  void link(Header* header);
-  static void unlink(Header* header);
-
-  Header first_;  // of a ring
+  std::unordered_set<void*> blocks_;
 };
 
 class SshSession : public std::enable_shared_from_this<SshSession> {
