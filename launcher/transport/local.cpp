@@ -7,8 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -55,13 +55,12 @@ class StreamLink final : public Link {
   std::string peer_;
 };
 
-struct NobodyListens {};
-
 // `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
-std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
+// Nothing: nobody listens.
+Result<std::optional<Fd>> connect_agent_socket(const std::string& run_folder) {
   Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) {
-    if (errno == ENOENT) return NobodyListens{};
+    if (errno == ENOENT) return std::optional<Fd>();
     return Error{run_folder + ": " + std::strerror(errno)};
   }
   sockaddr_un address{};
@@ -73,7 +72,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
   if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     // Refused: the file of an agent that is gone.
-    if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};
+    if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Fd>();
     return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
   }
   ucred peer{};
@@ -82,7 +81,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
       peer.uid != ::geteuid()) {
     return Error{run_folder + "/agent.sock belongs to another user; remove it"};
   }
-  return socket;
+  return std::optional(std::move(socket));
 }
 
 }  // namespace
@@ -131,14 +130,14 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   // False: nobody listens.
   bool connect() {
     auto result = connect_agent_socket(run_folder());
-    if (std::holds_alternative<NobodyListens>(result)) return false;
-    if (const auto* error = std::get_if<Error>(&result)) {
-      fail(error->message);
+    if (result && !*result) return false;
+    if (!result) {
+      fail(result.error().message);
       return true;
     }
     phases_.finish("agent");
     using Protocol = boost::asio::local::stream_protocol;
-    Protocol::socket socket(io_, Protocol(), std::get<Fd>(result).release());
+    Protocol::socket socket(io_, Protocol(), (*result)->release());
     finish(Connected{std::make_unique<StreamLink>(std::move(socket), node_.id.value),
                      phases_.profile()});
     return true;
