@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -98,15 +99,11 @@ std::string read_process_environment(pid_t pid) {
   return read_proc_file(pid, "environ", environment_limit_bytes);
 }
 
-std::optional<std::string> environment_entry(const std::string& block, const std::string& name) {
+std::optional<std::string> environment_entry(std::string_view block, const std::string& name) {
   const std::string start = name + "=";
-  for (std::size_t at = 0; at < block.size();) {
-    std::size_t end = block.find('\0', at);
-    if (end == std::string::npos) end = block.size();
-    if (block.compare(at, start.size(), start) == 0) {
-      return block.substr(at + start.size(), end - at - start.size());
-    }
-    at = end + 1;
+  while (!block.empty()) {
+    const std::string_view entry = take_until(block, '\0');
+    if (entry.starts_with(start)) return std::string(entry.substr(start.size()));
   }
   return {};
 }
@@ -119,6 +116,13 @@ bool signal_process(const ProcessInfo& process, int signal) {
   if (!now || now->start_ticks != process.start_ticks) return false;
   if (!has_handles) return ::kill(process.pid, signal) == 0;
   return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
+}
+
+void kill_session(pid_t session) {
+  ::kill(-session, SIGKILL);
+  for (const ProcessInfo& one : scan_processes()) {
+    if (one.session == session && !one.is_dead()) signal_process(one, SIGKILL);
+  }
 }
 
 std::string describe(const ProcessInfo& process) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/agent/node/spawn.h"
@@ -43,10 +44,13 @@ std::optional<ProcessInfo> read_process(pid_t pid);
 std::string read_process_environment(pid_t pid);
 
 // Value of `name` in such a text.
-std::optional<std::string> environment_entry(const std::string& block, const std::string& name);
+std::optional<std::string> environment_entry(std::string_view block, const std::string& name);
 
 // Signals that very process; false when it is gone or may not be signalled.
 bool signal_process(const ProcessInfo& process, int signal);
+
+// SIGKILL for a session that the caller began and has not reaped, in whatever groups it is.
+void kill_session(pid_t session);
 
 // "4711 (python)": for a person.
 std::string describe(const ProcessInfo& process);
