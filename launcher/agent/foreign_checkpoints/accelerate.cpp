@@ -12,13 +12,9 @@ constexpr std::string_view states_prefix = "random_states_";
 constexpr std::string_view states_ending = ".pkl";
 
 std::set<std::int64_t> ranks_saved(const ListedFolder& folder) {
-  std::set<std::int64_t> ranks;
-  for (const FolderEntry& entry : folder.entries) {
-    if (const auto rank = number_between(entry.name, states_prefix, states_ending)) {
-      ranks.insert(*rank);
-    }
-  }
-  return ranks;
+  return numbers_in(folder, [](std::string_view name) {
+    return number_between(name, states_prefix, states_ending);
+  });
 }
 
 bool has_weights(const ListedFolder& folder) {

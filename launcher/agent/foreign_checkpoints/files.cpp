@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <set>
 
@@ -39,16 +38,10 @@ OpenFile open_plain(const std::string& path) {
 
 // Nothing: it cannot be read, or has become shorter.
 std::optional<std::string> bytes_at(const OpenFile& file, std::int64_t offset, std::int64_t count) {
-  std::string bytes(static_cast<std::size_t>(count), '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::pread(file.fd.get(), bytes.data() + have, bytes.size() - have,
-                                offset + static_cast<std::int64_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return std::nullopt;
-    have += static_cast<std::size_t>(got);
-  }
-  return bytes;
+  const auto wanted = static_cast<std::size_t>(count);
+  std::string bytes;
+  const bool is_all = read_at(file.fd.get(), offset, wanted, bytes) && bytes.size() == wanted;
+  return is_all ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -74,12 +67,10 @@ std::optional<std::uint64_t> last_offset(const std::string& header) {
   std::uint64_t last = 0;
   for (const auto& [name, tensor] : tensors.items()) {
     if (name == "__metadata__") continue;
-    if (!tensor.is_object()) return std::nullopt;
-    const auto offsets = tensor.find("data_offsets");
-    const bool is_pair = offsets != tensor.end() && offsets->is_array() && offsets->size() == 2 &&
-                         (*offsets)[1].is_number_unsigned();
-    if (!is_pair) return std::nullopt;
-    last = std::max(last, (*offsets)[1].get<std::uint64_t>());
+    const auto& offsets = member_of(tensor, "data_offsets");
+    const bool is_pair = offsets.is_array() && offsets.size() == 2;
+    if (!is_pair || !offsets[1].is_number_unsigned()) return std::nullopt;
+    last = std::max(last, offsets[1].get<std::uint64_t>());
   }
   return last;
 }
@@ -184,12 +175,10 @@ Judged judge_index(const ListedFolder& folder, const FolderEntry& index) {
   if (!text) return unknown(index.name + " cannot be read");
   const auto map = read_json(*text);
   if (map.is_discarded()) return incomplete(index.name + " is not whole");
-  const auto weights = map.is_object() ? map.find("weight_map") : map.end();
+  const auto& weights = member_of(map, "weight_map");
   std::set<std::string> parts;
-  if (map.is_object() && weights != map.end() && weights->is_object()) {
-    for (const auto& [tensor, part] : weights->items()) {
-      if (part.is_string()) parts.insert(part.get<std::string>());
-    }
+  for (const auto& part : weights) {
+    if (weights.is_object() && part.is_string()) parts.insert(part.get<std::string>());
   }
   if (parts.empty()) return unknown(index.name + " names no parts");
   Judged judged;
@@ -267,6 +256,20 @@ nlohmann::json read_json(std::string_view text) {
     plain += c;
   }
   return nlohmann::json::parse(plain, nullptr, false);
+}
+
+const nlohmann::json& member_of(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json none;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? none : *found;
+}
+
+std::set<std::int64_t> numbers_in(const ListedFolder& folder, NumberOfName* number_of) {
+  std::set<std::int64_t> numbers;
+  for (const FolderEntry& entry : folder.entries) {
+    if (const auto number = number_of(entry.name)) numbers.insert(*number);
+  }
+  return numbers;
 }
 
 std::optional<std::string> read_small(const std::string& path, std::int64_t limit) {

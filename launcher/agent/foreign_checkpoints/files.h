@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -61,11 +62,18 @@ bool is_of_library(std::string_view name);
 bool is_part(std::string_view name);
 bool is_index(std::string_view name);
 
+// What `number_of` finds in the names of a folder's entries.
+using NumberOfName = std::optional<std::int64_t>(std::string_view name);
+std::set<std::int64_t> numbers_in(const ListedFolder& folder, NumberOfName* number_of);
+
 // The whole of a regular file, no link, of at most `limit` bytes.
 std::optional<std::string> read_small(const std::string& path, std::int64_t limit);
 
 // As Python writes JSON: NaN and Infinity are null here. Discarded: it is not whole, or nested more
 // deeply than anything that is looked for.
 nlohmann::json read_json(std::string_view text);
+
+// Null where there is none, or `object` is none.
+const nlohmann::json& member_of(const nlohmann::json& object, const char* name);
 
 }  // namespace muster

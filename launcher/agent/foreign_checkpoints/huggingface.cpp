@@ -62,10 +62,9 @@ Judged judge_state(const ListedFolder& folder, std::int64_t step) {
   const auto text = read_small(folder.path_of(last_file), state_limit);
   if (!text) return unknown(std::string(last_file) + " cannot be read");
   const auto state = read_json(*text);
-  const auto value = state.is_object() ? state.find("global_step") : state.end();
-  const bool has_step = state.is_object() && value != state.end() && value->is_number_integer();
-  if (!has_step) return incomplete(std::string(last_file) + " is not whole");
-  if (value->get<std::int64_t>() != step) {
+  const auto& value = member_of(state, "global_step");
+  if (!value.is_number_integer()) return incomplete(std::string(last_file) + " is not whole");
+  if (value.get<std::int64_t>() != step) {
     return unknown(std::string(last_file) + " is of another step");
   }
   return {};

@@ -24,9 +24,9 @@ Mark read_mark(const std::string& path) {
   const auto text = read_small(path, limit);
   const auto content = text ? read_json(*text) : nlohmann::json();
   const auto number = [&](const char* name) -> std::int64_t {
-    const auto found = content.is_object() ? content.find(name) : content.end();
-    const bool is_told = found != content.end() && found->is_number_integer();
-    return is_told ? found->get<std::int64_t>() : -1;  // what does not fit is negative
+    const auto& told = member_of(content, name);
+    // What does not fit is negative.
+    return told.is_number_integer() ? told.get<std::int64_t>() : -1;
   };
   return {number("step"), number("files"), number("bytes")};
 }
