@@ -274,8 +274,7 @@ FaultsTold HealthMonitor::reported_now() const {
 }
 
 std::optional<FaultsTold> HealthMonitor::state() const {
-  if (!node_) return std::nullopt;
-  return reported_now();
+  return node_ ? std::optional(reported_now()) : std::nullopt;
 }
 
 void HealthMonitor::report_if_news() {

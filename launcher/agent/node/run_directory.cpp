@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
@@ -41,11 +42,8 @@ Result<std::string> absolute_home(const std::string& home) {
     if (!path || home == "~") return path;
     return *path + (home.empty() ? "/.muster" : home.substr(1));
   }
-  if (home.front() == '/') return home;
-  char* here = ::get_current_dir_name();
-  std::string path = std::string(here != nullptr ? here : "") + "/" + home;
-  std::free(here);
-  return path;
+  std::error_code unknown;
+  return std::filesystem::absolute(home, unknown).string();
 }
 
 // The home may be the user's own directory, or hold others' data: they may look at it.
