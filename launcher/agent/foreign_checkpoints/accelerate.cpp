@@ -42,14 +42,15 @@ Judged judge_accelerate(const ListedFolder& folder, int world) {
 
 }  // namespace
 
-bool find_accelerate(const ListedFolder& folder, const Look&, const LookSettings& settings,
-                     std::vector<SaveCandidate>& found) {
+bool find_accelerate(const ListedFolder& folder, SaveSearch& search) {
   const bool is_named = number_between(folder.name(), "checkpoint_").has_value();
   const bool is_it = !ranks_saved(folder).empty() ||
                      (has_weights(folder) && (folder.find("optimizer.bin") || is_named));
   if (!is_it) return false;
-  found.push_back(candidate_of("accelerate", folder));
-  found.back().judge = [folder, world = settings.world] { return judge_accelerate(folder, world); };
+  search.found.push_back(candidate_of("accelerate", folder));
+  search.found.back().judge = [folder, world = search.settings.world] {
+    return judge_accelerate(folder, world);
+  };
   return true;
 }
 

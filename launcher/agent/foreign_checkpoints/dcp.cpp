@@ -92,11 +92,12 @@ Judged judge_dcp(const ListedFolder& folder, int world) {
   return judge_weights(folder).judged;
 }
 
-bool find_dcp(const ListedFolder& folder, const Look&, const LookSettings& settings,
-              std::vector<SaveCandidate>& found) {
+bool find_dcp(const ListedFolder& folder, SaveSearch& search) {
   if (!is_dcp(folder)) return false;
-  found.push_back(candidate_of("dcp", folder));
-  found.back().judge = [folder, world = settings.world] { return judge_dcp(folder, world); };
+  search.found.push_back(candidate_of("dcp", folder));
+  search.found.back().judge = [folder, world = search.settings.world] {
+    return judge_dcp(folder, world);
+  };
   return true;
 }
 

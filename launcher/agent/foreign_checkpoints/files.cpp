@@ -109,10 +109,7 @@ bool is_part(std::string_view name) {
 }
 
 Judged worse(Judged a, Judged b) {
-  const auto rank = [](const Judged& of) {
-    return of.state == SaveState::incomplete ? 2 : of.state == SaveState::unknown ? 1 : 0;
-  };
-  return rank(b) > rank(a) ? std::move(b) : std::move(a);
+  return b.state > a.state ? std::move(b) : std::move(a);
 }
 
 Judged incomplete(std::string why) {

@@ -12,7 +12,7 @@
 namespace muster {
 
 // Unknown: what is there does not tell. It is never taken, and never renamed.
-enum class SaveState { complete, incomplete, unknown };
+enum class SaveState { complete, unknown, incomplete };  // the worse the later
 
 struct Judged {
   SaveState state = SaveState::complete;

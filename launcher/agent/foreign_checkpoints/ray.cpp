@@ -21,8 +21,7 @@ std::optional<std::int64_t> step_in(const nlohmann::json& result) {
 
 }  // namespace
 
-bool find_ray(const ListedFolder& folder, const Look& look, const LookSettings&,
-              std::vector<SaveCandidate>& found) {
+bool find_ray(const ListedFolder& folder, SaveSearch& search) {
   if (!folder.find(snapshot)) return false;
   const auto text = read_small(folder.path_of(snapshot), snapshot_limit);
   const auto list = read_json(text.value_or(""));
@@ -31,12 +30,12 @@ bool find_ray(const ListedFolder& folder, const Look& look, const LookSettings&,
     if (!name.is_string()) continue;
     const auto path = name.get<std::string>();
     if (!folder.find(path)) continue;  // it names an entry, no path that leads elsewhere
-    const auto saved = look.open(folder.path_of(path));
+    const auto saved = search.look.open(folder.path_of(path));
     if (!saved) continue;
     SaveCandidate candidate = candidate_of("ray", *saved);
     candidate.step = step_in(result);
     candidate.judge = [] { return Judged{}; };
-    found.push_back(std::move(candidate));
+    search.found.push_back(std::move(candidate));
   }
   return true;
 }

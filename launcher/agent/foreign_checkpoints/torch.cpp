@@ -45,23 +45,21 @@ void add_file(std::string_view kind, const ListedFolder& folder, const FolderEnt
 
 }  // namespace
 
-bool find_lightning(const ListedFolder& folder, const Look&, const LookSettings&,
-                    std::vector<SaveCandidate>& found) {
+bool find_lightning(const ListedFolder& folder, SaveSearch& search) {
   for (const FolderEntry& entry : folder.entries) {
     if (entry.is_folder || !entry.name.ends_with(".ckpt")) continue;
-    add_file("lightning", folder, entry, lightning_step(entry.name), found);
+    add_file("lightning", folder, entry, lightning_step(entry.name), search.found);
   }
   return false;
 }
 
-bool find_torch(const ListedFolder& folder, const Look&, const LookSettings& settings,
-                std::vector<SaveCandidate>& found) {
-  const bool has_ckpt = settings.format == "torch";  // else they are Lightning's
+bool find_torch(const ListedFolder& folder, SaveSearch& search) {
+  const bool has_ckpt = search.settings.format == "torch";  // else they are Lightning's
   for (const FolderEntry& entry : folder.entries) {
     if (entry.is_folder || !has_torch_name(entry.name) || is_never_alone(entry.name)) continue;
     if (entry.name.ends_with(".ckpt") && !has_ckpt) continue;
     const std::string_view stem = std::string_view(entry.name).substr(0, entry.name.rfind('.'));
-    add_file("torch", folder, entry, step_named(stem), found);
+    add_file("torch", folder, entry, step_named(stem), search.found);
   }
   return false;
 }
