@@ -246,7 +246,7 @@ void ExecSessions::read_on(const std::shared_ptr<Session>& session) {
   }
 }
 
-void ExecSessions::control(const ExecControl& control) {
+void ExecSessions::handle(const ExecControl& control, std::string_view) {
   const auto found = sessions_.find(control.id);
   if (found == sessions_.end()) return;
   const auto& session = found->second;
