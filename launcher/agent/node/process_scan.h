@@ -49,7 +49,7 @@ std::optional<std::string> environment_entry(std::string_view block, const std::
 // Signals that very process; false when it is gone or may not be signalled.
 bool signal_process(const ProcessInfo& process, int signal);
 
-// SIGKILL for a session that the caller began and has not reaped, in whatever groups it is.
+// SIGKILL for all of a session that the caller began, in whatever groups they are.
 void kill_session(pid_t session);
 
 // "4711 (python)": for a person.
