@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <set>
 
@@ -75,6 +76,10 @@ std::optional<std::uint64_t> last_offset(const std::string& header) {
   return last;
 }
 
+bool begins_with_any(std::string_view name, std::initializer_list<std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
+}
+
 // Of the words for what is no number in JSON.
 std::size_t length_of_no_number(std::string_view text) {
   for (const std::string_view word : {"NaN", "Infinity", "-Infinity"}) {
@@ -85,19 +90,20 @@ std::size_t length_of_no_number(std::string_view text) {
 
 }  // namespace
 
-// Names of files that the libraries write themselves; whatever else is there is somebody's own.
+bool is_companion(std::string_view name) {
+  return begins_with_any(
+      name, {"training_args", "optimizer", "scheduler", "scaler", "rng_state", "mp_rank_",
+             "zero_pp_rank_", "bf16_zero_pp_rank_", "layer_", "model_optim_rng", "random_states_"});
+}
+
+// Whatever else is there is somebody's own.
 bool is_of_library(std::string_view name) {
-  constexpr std::string_view beginnings[] = {"model",          "pytorch_model",      "adapter_",
-                                             "optimizer",      "scheduler",          "scaler",
-                                             "rng_state",      "training_args",      "mp_rank_",
-                                             "zero_pp_rank_",  "bf16_zero_pp_rank_", "layer_",
-                                             "random_states_", "custom_checkpoint_", "meta.pt"};
-  return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
+  return is_companion(name) || begins_with_any(name, {"model", "pytorch_model", "adapter_",
+                                                      "custom_checkpoint_", "meta.pt"});
 }
 
 bool is_model(std::string_view name) {
-  return name.starts_with("model") || name.starts_with("pytorch_model") ||
-         name.starts_with("adapter_") || name.starts_with("mp_rank_");
+  return begins_with_any(name, {"model", "pytorch_model", "adapter_", "mp_rank_"});
 }
 
 bool is_index(std::string_view name) {
@@ -122,29 +128,26 @@ Judged unknown(std::string why) {
 
 TorchFile judge_torch_file(const std::string& path) {
   const OpenFile file = open_plain(path);
-  if (!file.fd) return {FileFormat::zip, unreadable(path)};
+  if (!file.fd) return {unreadable(path)};
   const Judged cut = incomplete(base_name(path) + " was not written to its end");
   const auto head_bytes = static_cast<std::int64_t>(zip_head.size());
-  if (file.bytes < head_bytes) return {FileFormat::zip, cut};
+  if (file.bytes < head_bytes) return {cut};
   const auto head = bytes_at(file, 0, head_bytes);
-  if (!head) return {FileFormat::zip, unreadable(path)};
+  if (!head) return {unreadable(path)};
   if (*head == pickle_head) {
-    return {FileFormat::pickle,
-            unknown(base_name(path) + " has PyTorch's old format, whose end is not known")};
+    return {unknown(base_name(path) + " has PyTorch's old format, whose end is not known")};
   }
-  if (*head != zip_head) {
-    return {FileFormat::other, incomplete(base_name(path) + " holds no tensors")};
-  }
-  if (file.bytes < zip_end_bytes) return {FileFormat::zip, cut};
+  if (*head != zip_head) return {incomplete(base_name(path) + " holds no tensors"), true};
+  if (file.bytes < zip_end_bytes) return {cut};
   const auto end = bytes_at(file, file.bytes - zip_end_bytes, zip_end_bytes);
-  if (!end) return {FileFormat::zip, unreadable(path)};
+  if (!end) return {unreadable(path)};
   // Size and place of the archive's directory; larger archives say them elsewhere.
   constexpr std::uint64_t elsewhere = 0xffffffff;
   const std::uint64_t size = little_endian(std::string_view(*end).substr(12, 4));
   const std::uint64_t place = little_endian(std::string_view(*end).substr(16, 4));
   const bool fits = size == elsewhere || place == elsewhere ||
                     place + size <= static_cast<std::uint64_t>(file.bytes - zip_end_bytes);
-  return {FileFormat::zip, end->starts_with(zip_end) && fits ? Judged{} : cut};
+  return {end->starts_with(zip_end) && fits ? Judged{} : cut};
 }
 
 Judged judge_safetensors(const std::string& path) {
@@ -214,7 +217,7 @@ Weights judge_weights(const ListedFolder& folder) {
       weights.judged = worse(weights.judged, judge_safetensors(folder.path_of(entry.name)));
     } else if (is_torch) {
       const TorchFile file = judge_torch_file(folder.path_of(entry.name));
-      if (file.format == FileFormat::other && !is_of_library(entry.name)) continue;
+      if (file.is_other && !is_of_library(entry.name)) continue;
       weights.models += is_model(entry.name);
       has_parts |= is_part(entry.name);
       weights.judged = worse(weights.judged, file.judged);

@@ -24,11 +24,9 @@ Judged worse(Judged a, Judged b);
 Judged incomplete(std::string why);
 Judged unknown(std::string why);
 
-enum class FileFormat { zip, pickle, other };
-
 struct TorchFile {
-  FileFormat format = FileFormat::other;
-  Judged judged;  // of `other`: incomplete
+  Judged judged;
+  bool is_other = false;  // no file of torch.save's, which is incomplete
 };
 
 // torch.save since 1.6: a zip archive, whose directory of at least 22 bytes comes last. Before: a
@@ -56,6 +54,8 @@ struct Weights {
 // may be called anything, do not count.
 Weights judge_weights(const ListedFolder& folder);
 
+// Of what is beside a model, or a part of one.
+bool is_companion(std::string_view name);
 // A name that the libraries write themselves.
 bool is_of_library(std::string_view name);
 // A part that is complete only with all others: "model-00001-of-00003.safetensors".
