@@ -68,9 +68,8 @@ std::optional<PreemptionNotice::Notice> PreemptionNotice::read_file() const {
   const Fd file(::open(file_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0) return std::nullopt;
-  std::string text(text_limit, '\0');
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  std::string text;
+  if (!read_at(file.get(), 0, text_limit, text)) text.clear();
   const Time now = wall_clock_now();
   const Time written{Milliseconds{facts.st_mtim.tv_sec * 1000LL + facts.st_mtim.tv_nsec / 1000000}};
   Notice notice{file_, std::nullopt, std::to_string(to_ms(written)) + " " + text};

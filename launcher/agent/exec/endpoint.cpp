@@ -131,11 +131,6 @@ std::string sshd_settings(const std::string& directory, const Environment& envir
          variables_line(environment);
 }
 
-// Root's sshd shuts itself in there; the package's service makes it, and may not have run.
-void make_refuge() {
-  if (::geteuid() == 0) ::mkdir("/run/sshd", 0755);
-}
-
 Status become_sshd(ExecStart& request, const Environment& environment,
                    const std::string& attempt_directory) {
   const auto sshd = find_program("sshd", "/usr/sbin:/usr/local/sbin:/sbin:/usr/bin");
@@ -151,7 +146,8 @@ Status become_sshd(ExecStart& request, const Environment& environment,
                           write("/authorized_keys", request.channel->ssh->authorized_key) &&
                           write("/sshd_config", sshd_settings(directory, environment));
   if (!is_written) return system_error("write the files of sshd to " + directory);
-  make_refuge();
+  // Root's sshd shuts itself in there; the package's service makes it, and may not have run.
+  if (::geteuid() == 0) ::mkdir("/run/sshd", 0755);
   request.argv = {*sshd, "-i", "-e", "-f", directory + "/sshd_config"};
   return Done{};
 }

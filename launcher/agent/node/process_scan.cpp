@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -135,10 +134,6 @@ ProcessSigns HostProcesses::signs_of(const ProcessInfo& process) {
   return {read_process_environment(thread),
           {target_of(here + "/fd/1"), target_of(here + "/fd/2")},
           target_of(here + "/exe")};
-}
-
-pid_t HostProcesses::reap(int& wait_status) {
-  return ::waitpid(-1, &wait_status, WNOHANG);
 }
 
 }  // namespace muster

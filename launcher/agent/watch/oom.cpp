@@ -27,10 +27,6 @@ std::optional<std::int64_t> number_at(std::string_view text) {
   return read.ec == std::errc{} ? std::optional(value) : std::nullopt;
 }
 
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
-}
-
 bool lists_memory(std::string_view controllers) {
   return ("," + std::string(controllers) + ",").find(",memory,") != std::string::npos;
 }
@@ -84,7 +80,7 @@ OomWatch::OomWatch(const Sources& sources)
     const std::string text = text_of_file(path);
     if (text.empty()) continue;
     counter_path_ = path;
-    limit_path_ = parent_of(path) + "/memory.failcnt";
+    limit_path_ = path.substr(0, path.rfind('/')) + "/memory.failcnt";
     kills_seen_ = oom_kills_of(text).value_or(0);
     limit_hits_seen_ = number_at(text_of_file(limit_path_)).value_or(0);
     return;
