@@ -92,7 +92,7 @@ bool is_empty(const YamlNode& node) {
   return node.items.empty() && node.entries.empty();
 }
 
-const char* empty_text(const YamlNode& node) {
+std::string empty_text(const YamlNode& node) {
   return node.kind == YamlNode::Kind::list ? "[]\n" : "{}\n";
 }
 

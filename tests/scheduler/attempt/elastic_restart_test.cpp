@@ -65,14 +65,14 @@ TEST_CASE("a node that comes is reserved after a first checkpoint and used at th
 }
 
 TEST_CASE("it does not grow before ten times what its start took, or grow_after") {
-  JobBuilder job = restarted(1, 2);
-  Bench bench(job, 0);
-  for (int host = 2; host <= 4; ++host) bench.unlink(host, LinkFailureKind::unreachable);
-  bench.link(1);
+  Bench bench;
+  bench.link_all(4);
+  for (int host = 2; host <= 4; ++host) bench.drain(host);
+  bench.submit(restarted(1, 2));
   bench.obey_until<Staging>();
   bench.obey_after(Seconds{20});
   REQUIRE(bench.is_in<Running>());
-  bench.link(2);
+  bench.drain(2, false);
   bench.progress(10, saved_at(10));
   bench.pass(Seconds{5});
   bench.obey();
