@@ -181,13 +181,15 @@ struct MusterSettings {
   std::string checkpoint_marker;             // a pattern of file names
   std::string checkpoint_every;              // "50steps", "10m"; empty: the program's own default
   bool checkpoint_quarantine = true;
+  bool metrics_mlflow = false;
+  std::vector<std::string> metrics_regex;    // patterns with named groups, and presets
 
   MUSTER_FIELDS(priority, preemptible, nodes_min, nodes_max, nodes_wait, nodes_spares, nodes_gpus,
                 include_nodes, exclude_nodes, labels, health_start, health_skip, health_only,
                 checkpoint_path, resume_from, resume_path, resume_argument, restart, reschedule,
                 no_progress_cycles, class_actions, rules, site_rules, stop, hang, master_port,
                 mpi_launcher, env_export, other, checkpoint_format, checkpoint_marker,
-                checkpoint_every, checkpoint_quarantine)
+                checkpoint_every, checkpoint_quarantine, metrics_mlflow, metrics_regex)
 };
 
 struct ServiceSpec {
