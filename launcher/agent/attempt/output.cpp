@@ -119,6 +119,7 @@ void AttemptOutput::pump(ControllerLine& line) {
       const std::int64_t offset = source.spool.sent();
       const std::string chunk = source.spool.take_chunk();
       if (chunk.empty()) continue;
+      if (rank != mpirun_rank) patterns_.take(rank, offset, chunk);
       line.send(RankOutput{key_.job, key_.attempt, rank, offset}, chunk);
       sent = true;
     }
