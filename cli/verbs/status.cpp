@@ -65,14 +65,15 @@ std::string moment(const std::optional<Time>& time, Time now) {
   return time ? local_text(*time) + " (" + ago_text(*time, now) + ")" : "";
 }
 
-// The newest line of metrics, as the progress line of `run` shows it.
+// The newest lines of metrics, as the progress line of `run` shows them: not each has all.
 std::string progress(const JobRow& row, const Home& home) {
   if (row.ended_at || row.attempts == 0) return "";
   const auto file = home.metrics(JobId{row.name}, AttemptId{row.attempts - 1});
   ProgressNumbers numbers;
-  read_metrics_line(last_lines_of_file(file, 1), numbers);
+  std::istringstream lines(last_lines_of_file(file, 20));
+  for (std::string line; std::getline(lines, line);) read_metrics_line(line, numbers);
   const int width = terminal_width(Stream::out) - key_columns;
-  return numbers.step ? progress_line("", numbers, std::nullopt, width) : "";
+  return numbers.step || numbers.loss ? progress_line("", numbers, std::nullopt, width) : "";
 }
 
 // What is wrong with the pace of a running attempt.

@@ -352,6 +352,7 @@ void Attempts::poll() {
     held.attempt.poll_activity();
     watch_checkpoints(held);
     watch_saving(held);
+    held.attempt.poll_metrics(tasks_, [this] { move_output(); });
   }
 }
 
@@ -365,6 +366,7 @@ void Attempts::step() {
 void Attempts::move_output() {
   for (auto& [key, held] : held_) {
     held.attempt.move_output();
+    if (held.attempt.is_clean()) held.attempt.poll_metrics(tasks_, [this] { move_output(); });
     report_clean_if_owed(held);
   }
   collection_.pump();

@@ -40,7 +40,9 @@ class Attempts {
   bool are_none() const { return held_.empty(); }
   std::vector<HeldAttempt> list() const;
   bool run_ranks() const { return is_any(&LocalAttempt::has_ranks); }
-  bool are_stopping() const { return is_any(&LocalAttempt::is_stopping); }
+  bool are_stopping() const {
+    return is_any(&LocalAttempt::is_stopping) || is_any(&LocalAttempt::awaits_metrics);
+  }
   bool are_running() const { return is_any(&LocalAttempt::is_running); }
   bool need_keeper() const { return is_any(&LocalAttempt::needs_keeper); }
   Status ensure_keeper();

@@ -162,8 +162,10 @@ struct Progress {
   std::optional<std::int64_t> step;
   std::vector<std::string> metrics;         // one JSON object each
   std::optional<CheckpointRef> checkpoint;  // newest sealed one, when it changed
+  bool is_read_off = false;  // metrics of files and output of the program, not its own word
+  std::string note{};        // what is wrong with those, for people
 
-  MUSTER_FIELDS(job, attempt, rank, step, metrics, checkpoint)
+  MUSTER_FIELDS(job, attempt, rank, step, metrics, checkpoint, is_read_off, note)
 };
 
 // What the ranks of the node do has changed: only those that do something else than was told before

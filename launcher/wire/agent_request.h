@@ -217,10 +217,12 @@ struct StartRanks {
   JobHealth health{};
   ForeignSaves saves{};
   std::optional<RemoteDoor> door{};  // absent: shut, but for mpirun's daemon
+  std::vector<std::string> metrics_regex{};  // patterns and presets for what ranks print
+  bool metrics_mlflow = false;               // they get a database of MLflow's on the node
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door)
+                saves, door, metrics_regex, metrics_mlflow)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

@@ -194,13 +194,16 @@ struct MusterSettings {
   bool remote_start = false;                 // node 0 may start commands on the other nodes
   std::vector<std::string> mpi_arguments;    // of mpirun, before the program
   ElasticSettings elastic;
+  bool metrics_mlflow = false;
+  std::vector<std::string> metrics_regex;    // patterns with named groups, and presets
 
   MUSTER_FIELDS(priority, preemptible, nodes_min, nodes_max, nodes_wait, nodes_spares, nodes_gpus,
                 include_nodes, exclude_nodes, labels, health_start, health_skip, health_only,
                 checkpoint_path, resume_from, resume_path, resume_argument, restart, reschedule,
                 no_progress_cycles, class_actions, rules, site_rules, stop, hang, master_port,
                 mpi_launcher, env_export, other, checkpoint_format, checkpoint_marker,
-                checkpoint_every, checkpoint_quarantine, remote_start, mpi_arguments, elastic)
+                checkpoint_every, checkpoint_quarantine, remote_start, mpi_arguments, elastic,
+                metrics_mlflow, metrics_regex)
 };
 
 struct ServiceSpec {

@@ -44,6 +44,19 @@ bool Pattern::found_in(std::string_view line) const {
   return RE2::PartialMatch(seen_of(line), *regex_);
 }
 
+std::map<std::string, std::string_view> Pattern::named_in(std::string_view line) const {
+  std::map<std::string, std::string_view> named;
+  const re2::StringPiece seen = seen_of(line);
+  const int count = 1 + regex_->NumberOfCapturingGroups();
+  std::vector<re2::StringPiece> groups(static_cast<std::size_t>(count));
+  if (!regex_->Match(seen, 0, seen.size(), RE2::UNANCHORED, groups.data(), count)) return named;
+  for (const auto& [name, index] : regex_->NamedCapturingGroups()) {
+    const re2::StringPiece& group = groups[static_cast<std::size_t>(index)];
+    if (group.data() != nullptr) named[name] = {group.data(), group.size()};
+  }
+  return named;
+}
+
 struct PatternSet::Automaton {
   RE2::Set set{options(set_memory_limit_bytes), RE2::UNANCHORED};
   std::vector<std::size_t> places;  // of each pattern in the set among the texts

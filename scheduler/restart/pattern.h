@@ -3,6 +3,7 @@
 // references, no look-around. Immutable, any thread. Only pattern.cpp sees the library.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ class Pattern {
 
   // Anywhere in the line, `^` and `$` being its ends. What follows `line_limit_bytes` is not seen.
   bool found_in(std::string_view line) const;
+  // What its named groups hold there; empty: it is not found.
+  std::map<std::string, std::string_view> named_in(std::string_view line) const;
 
  private:
   explicit Pattern(std::shared_ptr<const re2::RE2> regex) : regex_(std::move(regex)) {}

@@ -4,6 +4,7 @@
 
 #include "health/checks/check_names.h"
 #include "scheduler/model/names.h"
+#include "scheduler/restart/pattern.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
@@ -240,6 +241,21 @@ std::vector<Setting> health_settings() {
   };
 }
 
+void read_metrics_regex(const Value& value, JobSpec& spec) {
+  for (const Value& each : value.list_or_one()) {
+    const auto text = each.text();
+    if (!text) continue;
+    const auto pattern = Pattern::compile(*text);
+    if (*text != "hf" && !(pattern && mentions(*text, "(?P<"))) {
+      each.error("expected hf or a pattern with named groups such as loss=(?P<loss>\\S+), got " +
+                 quoted_text(*text) + (pattern ? "" : ": " + pattern.error().message));
+    }
+    spec.muster.metrics_regex.push_back(*text);
+  }
+  if (spec.muster.metrics_regex.size() > 16) value.error("expected at most 16 expressions");
+}
+
+// Of what a program saves and says.
 std::vector<Setting> checkpoint_settings() {
   return {
       {"checkpoint.path", [](V v, S s) { store(s.muster.checkpoint_path, path_text(v)); }},
@@ -259,6 +275,8 @@ std::vector<Setting> checkpoint_settings() {
       {"checkpoint.every", read_every},
       {"checkpoint.keep",
        [](V v, S s) { keep(v, s, "checkpoint.keep", v.integer(1, 1000000).has_value()); }},
+      {"metrics.mlflow", [](V v, S s) { store(s.muster.metrics_mlflow, v.boolean()); }},
+      {"metrics.regex", read_metrics_regex, SettingShape::structure},
       {"resume.from", read_resume_from},
       {"resume.argument", [](V v, S s) { store(s.muster.resume_argument, v.text()); }},
   };

@@ -93,14 +93,18 @@ launcher/transport: launcher/os launcher/transport/link launcher/transport/ssh s
 launcher/wire: scheduler/model
 launcher/agent/node: launcher/os launcher/wire runtime/protocol scheduler/model
 launcher/agent/foreign_checkpoints: launcher/os
-launcher/agent/watch: health/read launcher/agent/foreign_checkpoints launcher/agent/node launcher/os
+launcher/agent/metric_sources: launcher/agent/foreign_checkpoints launcher/os launcher/wire
+launcher/agent/metric_sources: runtime/protocol scheduler/model scheduler/restart
+launcher/agent/watch: health/read launcher/agent/foreign_checkpoints launcher/agent/metric_sources
+launcher/agent/watch: launcher/agent/node launcher/os
 launcher/agent/watch: launcher/wire runtime/checkpoint runtime/protocol scheduler/model
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
-launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model
-launcher/agent/attempt: launcher/agent/keeper launcher/agent/node launcher/agent/watch launcher/os
+launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
+launcher/agent/attempt: launcher/agent/keeper launcher/agent/metric_sources launcher/agent/node
+launcher/agent/attempt: launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
 launcher/agent/exec: health/checks/host launcher/agent/attempt launcher/agent/keeper
 launcher/agent/exec: launcher/agent/node launcher/os launcher/wire runtime/protocol scheduler/model
@@ -170,7 +174,7 @@ libraries() {
   cat <<'TABLE'
 boost/asio: launcher cli tests
 libssh2: launcher/transport tests
-sqlite3: launcher/controller tests
+sqlite3: launcher/agent/metric_sources launcher/controller tests
 openssl: launcher/staging launcher/transport runtime/protocol
 spdlog: launcher cli
 yaml-cpp: templates

@@ -43,6 +43,15 @@ std::string complained_in(Act act) {
 
 }  // namespace
 
+TEST_CASE("named groups of a pattern hold what they found") {
+  const Pattern steps = pattern(R"(step (?P<step>\d+)(: loss (?P<loss>\S+))?)");
+  using Named = std::map<std::string, std::string_view>;
+  CHECK(steps.named_in("at step 12: loss 0.5, lr 1") == Named{{"loss", "0.5,"}, {"step", "12"}});
+  CHECK(steps.named_in("step 12") == Named{{"step", "12"}});
+  CHECK(steps.named_in("nothing").empty());
+  CHECK(pattern("(a)").named_in("a").empty());
+}
+
 TEST_CASE("a pattern is found anywhere in a line, and its anchors are the line's ends") {
   CHECK(pattern("out of memory").found_in("RuntimeError: CUDA out of memory."));
   CHECK(pattern("^Runtime.*memory$").found_in("RuntimeError: out of memory"));

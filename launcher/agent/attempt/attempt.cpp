@@ -9,6 +9,7 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/processes.h"
 #include "launcher/os/child.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -50,6 +51,35 @@ SavePlaces LocalAttempt::save_places() const {
   if (!start_) return {layout_.checkpoints, {}, {}, true};
   return muster::save_places(start_->checkpoint_path, {layout_.checkpoints, layout_.outputs},
                              start_->saves);
+}
+
+// The names that TensorBoard and Lightning give before all others; their own are no part of a tag.
+MetricPlaces LocalAttempt::metric_places() const {
+  MetricPlaces places{save_places().foreign, started_ms_};
+  for (const std::string& one : {layout_.outputs, layout_.logs, layout_.code + "/runs",
+                                 layout_.code + "/lightning_logs", layout_.code}) {
+    places.directories.push_back(one);
+  }
+  if (start_->resume_from) places.after_step = start_->resume_from->step;
+  return places;
+}
+
+void LocalAttempt::poll_metrics(ChildTasks& tasks, const std::function<void()>& on_done) {
+  if (started_ms_ == 0 || start_->ranks.empty() || !site_.line.has_room()) return;
+  if (start_->saves.format == "muster") return;  // muster-train tells all itself
+  if (!metrics_) metrics_ = std::make_shared<MetricWatch>(tasks, metric_places());
+  const auto now = MetricWatch::Clock::now();
+  metrics_->poll(now, is_clean(), on_done);
+  const RankId rank = start_->ranks.front().rank;
+  for (const MetricLook& news : {metrics_->take(), output_.patterns().take()}) {
+    // A step makes a member of a node that joins an elastic job.
+    const auto step = start_->elastic ? std::nullopt : news.state.step;
+    if (step) progress_.read_off(rank, *step, now, is_clean());
+    if (news.lines.empty() && news.notes.empty()) continue;
+    const std::string note = joined(news.notes, "; ");
+    site_.line.send(Progress{key_.job, key_.attempt, rank, {}, news.lines, {}, true, note});
+  }
+  if (is_clean() && clean_wanted_) progress_.poll(key_.job, key_.attempt, site_.line);
 }
 
 bool LocalAttempt::has_live_ranks() const {

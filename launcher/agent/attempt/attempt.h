@@ -26,6 +26,7 @@
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/checkpoint.h"
 #include "launcher/agent/watch/listener.h"
+#include "launcher/agent/watch/metrics.h"
 #include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
 
@@ -76,7 +77,14 @@ class LocalAttempt {
   bool is_in_grace() const { return stop_.is_in_grace(); }
   void extend_grace(AttemptStop::Clock::time_point until) { stop_.extend(until); }
   // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
-  bool owes_clean() const { return clean_wanted_ && is_clean() && output_.has_sent_everything(); }
+  bool owes_clean() const {
+    return clean_wanted_ && is_clean() && output_.has_sent_everything() &&
+           (!metrics_ || metrics_->is_done());
+  }
+  // A look that is over within seconds, and is told to a controller that listens.
+  bool awaits_metrics() const {
+    return clean_wanted_ && is_clean() && metrics_ && !metrics_->is_done() && site_.line.has_room();
+  }
   void clean_told() { clean_wanted_ = false; }
   // Processes, or output that only their pipes hold.
   bool needs_keeper() const { return start_ && !(is_clean() && output_.is_moved()); }
@@ -88,6 +96,8 @@ class LocalAttempt {
   void read_exit_log();
   void poll_progress();
   void poll_activity();
+  // Those of the program's own files and output; `on_done` as in MetricWatch.
+  void poll_metrics(ChildTasks& tasks, const std::function<void()>& on_done);
   void move_output();   // as far as it goes: what the ranks wrote, then how they ended
   void report_known();  // after Welcome
 
@@ -131,6 +141,7 @@ class LocalAttempt {
   Status launch();
   Status prepare_membership();
   void watch_meeting();
+  MetricPlaces metric_places() const;
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();
   Status write_mpi_rank(const RankLaunch& rank);
@@ -169,6 +180,8 @@ class LocalAttempt {
   AttemptOutput output_;
   ExitLogReader exit_log_;
   ProgressWatch progress_;
+  std::int64_t started_ms_ = 0;  // since 1970; 0: not by this agent
+  std::shared_ptr<MetricWatch> metrics_;
   ActivityWatch activity_;
   ListenWatch meeting_;
   PortReservation ports_;

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <ctime>
+
 #include "launcher/agent/attempt/attempt.h"
 #include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/attempt/remote_door.h"
@@ -65,6 +67,10 @@ Status LocalAttempt::launch() {
     if (Status made = prepare_door(layout_, *start_->door, self_exe()); !made) return made;
   }
   group_ = AttemptGroup::make(token_of(site_.run, key_), layout_.spool);
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);  // by which the kernel dates files
+  started_ms_ = now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+  output_.patterns().set(start_->metrics_regex);
   for (const RankLaunch& rank : start_->ranks) {
     ranks_[rank.rank];
     progress_.add(rank.rank, heartbeat_path(layout_, rank.rank), metrics_path(layout_, rank.rank));

@@ -126,6 +126,7 @@ void AttemptOutput::pump(ControllerLine& line) {
       if (is_of_command(rank)) {
         line.send(RemoteOutput{key_.job, key_.attempt, number_of(rank), offset}, chunk);
       } else {
+        if (rank != mpirun_rank) patterns_.take(rank, offset, chunk);
         line.send(RankOutput{key_.job, key_.attempt, rank, offset}, chunk);
       }
       sent = true;

@@ -14,6 +14,7 @@
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/output_pipe.h"
 #include "launcher/agent/keeper/spool.h"
+#include "launcher/agent/metric_sources/output_patterns.h"
 #include "launcher/agent/node/peer.h"
 
 namespace muster {
@@ -42,6 +43,7 @@ class AttemptOutput {
   bool is_moved() const;
 
   void pump(ControllerLine& line);
+  OutputPatterns& patterns() { return patterns_; }
   void acknowledge(RankId rank, std::int64_t offset);
   void rewind();
   void rewind(RankId rank);
@@ -64,6 +66,7 @@ class AttemptOutput {
   AttemptKey key_;
   std::string directory_;
   std::function<void()> on_output_;
+  OutputPatterns patterns_;
   std::map<RankId, Source> sources_;
 };
 

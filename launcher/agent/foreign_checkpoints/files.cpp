@@ -278,4 +278,11 @@ std::optional<std::string> read_small(const std::string& path, std::int64_t limi
   return bytes_at(file, 0, file.bytes);
 }
 
+std::optional<std::string> read_part(const std::string& path, std::int64_t offset,
+                                     std::int64_t limit) {
+  const OpenFile file = open_plain(path);
+  if (!file.fd) return std::nullopt;
+  return bytes_at(file, offset, std::clamp<std::int64_t>(file.bytes - offset, 0, limit));
+}
+
 }  // namespace muster

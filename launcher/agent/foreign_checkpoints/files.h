@@ -68,6 +68,9 @@ std::set<std::int64_t> numbers_in(const ListedFolder& folder, NumberOfName* numb
 
 // The whole of a regular file, no link, of at most `limit` bytes.
 std::optional<std::string> read_small(const std::string& path, std::int64_t limit);
+// At most `limit` bytes of one from `offset` on.
+std::optional<std::string> read_part(const std::string& path, std::int64_t offset,
+                                     std::int64_t limit);
 
 // As Python writes JSON: NaN and Infinity are null here. Discarded: it is not whole, or nested more
 // deeply than anything that is looked for.

@@ -37,7 +37,9 @@ std::optional<FolderEntry> entry_at(int folder, const std::string& name) {
   struct stat facts {};
   if (::fstatat(folder, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return std::nullopt;
-  return FolderEntry{name, S_ISDIR(facts.st_mode), facts.st_size, change_of(facts)};
+  const auto inode = static_cast<std::int64_t>(facts.st_ino);
+  return FolderEntry{
+      name, S_ISDIR(facts.st_mode), facts.st_size, change_of(facts), inode, facts.st_uid};
 }
 
 // Names without a number are few, and tell what the others are.
@@ -78,6 +80,7 @@ std::optional<ListedFolder> Look::open(const std::string& path) const {
   keep_newest(names);
   struct stat facts {};
   if (::fstat(::dirfd(directory.get()), &facts) == 0) folder.changed_ns = change_of(facts);
+  folder.owner = facts.st_uid;
   for (const std::string& name : names) {
     if (is_over()) return std::nullopt;
     if (auto entry = entry_at(::dirfd(directory.get()), name)) {

@@ -17,12 +17,15 @@ struct FolderEntry {
   bool is_folder = false;
   std::int64_t bytes = 0;
   std::int64_t changed_ns = 0;  // since 1970, the last change of the content
+  std::int64_t inode = 0;
+  std::uint32_t owner = 0;
 };
 
 struct ListedFolder {
   std::string path;
   std::vector<FolderEntry> entries = {};  // by name
   std::int64_t changed_ns = 0;            // the last time that an entry came or went
+  std::uint32_t owner = 0;
   bool is_partial = false;                // links, or what could not be read: it may hold more
 
   std::string_view name() const;

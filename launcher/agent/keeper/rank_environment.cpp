@@ -1,6 +1,7 @@
 #include "launcher/agent/keeper/rank_environment.h"
 
 #include "runtime/protocol/environment.h"
+#include "scheduler/restart/pattern.h"
 
 namespace muster {
 
@@ -18,6 +19,30 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
        at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
   }
+}
+
+constexpr const char* env_mlflow = "MLFLOW_TRACKING_URI";
+
+// The first that the command names in letters which a shell takes as they are.
+std::string python_of(const std::string& command) {
+  static const auto names = Pattern::compile(R"((^|[\s;&(])(?P<it>([\w./-]*/)?python[0-9.]*)\s)");
+  const auto found = names->named_in(command);
+  return found.empty() ? "python3" : std::string(found.at("it"));
+}
+
+// Ranks that start together on a database that is not there fail while they make it: the first
+// makes it, and the others wait. Where that fails, each rank but the first gets one of its own.
+std::string with_mlflow_database(std::string command) {
+  std::string first = R"(_db=${MLFLOW_TRACKING_URI#sqlite:///}
+(flock 9; [ -e "$_db" ] || [ -e "$_db.none" ] || {
+ timeout 300 PYTHON -m mlflow db upgrade "sqlite:///$_db.new" >/dev/null 2>&1 </dev/null &&
+ mv "$_db.new" "$_db"; } || { : >"$_db.none"
+ echo 'muster: metrics.mlflow: `PYTHON -m mlflow db upgrade` failed' >&2
+}) 9<"${_db%/*}"
+[ ! -e "$_db.none" ] || [ "${LOCAL_RANK:-0}" = 0 ] || MLFLOW_TRACKING_URI=sqlite:///$_db.$LOCAL_RANK
+)";
+  replace_all(first, "PYTHON", python_of(command));
+  return first + command;
 }
 
 // A name that the shell would obey is named by its variable, whatever quotes are around it.
@@ -137,6 +162,11 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
   environment.emplace(env_epoch, std::to_string(epoch_of(start.attempt).value));
   environment.emplace(env_checkpoint_dir, checkpoint_directory(start, setting.layout));
   environment.emplace(env_resume_from, start.resume_from ? start.resume_from->directory : "");
+  if (start.metrics_mlflow) {  // among the outputs, which come together from all nodes
+    const int node = start.node_index;
+    const std::string name = node == 0 ? "mlflow.db" : "mlflow-node" + std::to_string(node) + ".db";
+    environment.emplace(env_mlflow, "sqlite:///" + setting.layout.outputs + "/" + name);
+  }
   for (const auto& [name, path] : setting.paths.inputs) {
     environment.emplace("AZUREML_PARAMETER_" + name, path);
   }
@@ -180,7 +210,8 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths) {
     replace_all(argument, "{step}", std::to_string(start.resume_from->step));
     command += " " + argument;
   }
-  return command;
+  const bool makes_database = start.metrics_mlflow && !start.environment.contains(env_mlflow);
+  return makes_database ? with_mlflow_database(command) : command;
 }
 
 }  // namespace muster

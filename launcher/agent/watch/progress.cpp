@@ -1,12 +1,12 @@
 #include "launcher/agent/watch/progress.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "launcher/agent/foreign_checkpoints/files.h"
 #include "launcher/os/fd.h"
 #include "runtime/protocol/heartbeat.h"
 #include "scheduler/text/text.h"
@@ -17,8 +17,10 @@ namespace {
 
 // A line of metrics has about 200 bytes and there is one per step: 1000 steps between two looks.
 constexpr std::size_t metrics_limit_bytes = 256u << 10;
-constexpr off_t error_limit_bytes = 256 << 10;  // a call stack has some kilobytes
+constexpr std::int64_t error_limit_bytes = 256 << 10;  // a call stack has some kilobytes
 constexpr std::size_t error_told_bytes = 500;
+constexpr std::chrono::seconds longest_rise{60};
+constexpr int enough_rises = 5;  // fewer say nothing of the next
 
 }  // namespace
 
@@ -55,15 +57,8 @@ std::string error_in(std::string_view text) {
 }
 
 std::string read_error_file(const std::string& path) {
-  struct stat status {};
-  constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW;
-  const Fd file(::open(path.c_str(), flags));
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
-  if (status.st_size > error_limit_bytes) return "";
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return error_in(text);
+  const auto text = read_small(path, error_limit_bytes);
+  return text ? error_in(*text) : "";
 }
 
 void ProgressWatch::add(RankId rank, std::string heartbeat, std::string metrics) {
@@ -80,6 +75,19 @@ std::optional<std::int64_t> ProgressWatch::step_of(RankId rank) const {
   return found == ranks_.end() ? std::nullopt : found->second.step;
 }
 
+void ProgressWatch::read_off(RankId rank, std::int64_t step, Moment now, bool is_over) {
+  const auto found = ranks_.find(rank);
+  if (found == ranks_.end() || !found->second.text.empty()) return;
+  Watched& watched = found->second;
+  if (watched.read_off < step) {
+    const bool is_soon = watched.read_off && now - watched.rose_at <= longest_rise;
+    if (watched.rises < enough_rises) watched.rises = is_soon ? watched.rises + 1 : 0;
+    watched.read_off = step;
+    watched.rose_at = now;
+  }
+  if (watched.rises >= enough_rises || is_over) watched.step = watched.read_off;
+}
+
 void ProgressWatch::report_again() {
   for (auto& [rank, watched] : ranks_) watched.told.reset();
 }
@@ -90,8 +98,8 @@ void ProgressWatch::poll(const JobId& job, AttemptId attempt, ControllerLine& li
     Progress news{job, attempt, rank, {}, {}, {}};
     if (const auto step = read_heartbeat(watched.heartbeat, watched.text)) {
       watched.step = static_cast<std::int64_t>(*step);
-      if (watched.told != watched.step) news.step = watched.told = watched.step;
     }
+    if (watched.told != watched.step) news.step = watched.told = watched.step;
     news.metrics = read_new_lines(watched.metrics, watched.metrics_offset, metrics_limit_bytes);
     if (news.step || !news.metrics.empty()) line.send(news);
   }

@@ -3,6 +3,7 @@
 // attempt; local files only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -18,6 +19,10 @@ class ProgressWatch {
  public:
   void add(RankId rank, std::string heartbeat, std::string metrics);
   std::optional<std::int64_t> step_of(RankId rank) const;  // the last one that was read
+  // A step that the rank's program told others. It counts if there is no heartbeat and the step has
+  // risen often, within a minute each: what is told every ten is no sign of life. Or as the last.
+  using Moment = std::chrono::steady_clock::time_point;
+  void read_off(RankId rank, std::int64_t step, Moment now, bool is_over);
   // Nobody writes its heartbeat any more: the next look takes it as it is.
   void rank_ended(RankId rank);
   // To a controller that may not have heard them: the steps as they are now.
@@ -33,6 +38,9 @@ class ProgressWatch {
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> told;
     std::int64_t metrics_offset = 0;
+    std::optional<std::int64_t> read_off = {};
+    Moment rose_at = {};
+    int rises = 0;
   };
 
   std::map<RankId, Watched> ranks_;

@@ -9,6 +9,7 @@
 #include "scheduler/node/breaker.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/resume_point.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -260,7 +261,8 @@ void AgentInbox::note_beat(const NodeId& node, const Progress& progress) {
 }
 
 void AgentInbox::progress(const NodeId& node, const Progress& progress) {
-  if (node_index(progress.job, progress.attempt, node) < 0) return;
+  const int index = node_index(progress.job, progress.attempt, node);
+  if (index < 0) return;
   if (progress.step) note_beat(node, progress);
   Seen& seen = seen_[progress.job];
   if (progress.step) seen.step = std::max(seen.step.value_or(0), *progress.step);
@@ -268,11 +270,21 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
       progress.checkpoint && (!seen.checkpoint || !is_same(*progress.checkpoint, *seen.checkpoint));
   if (progress.checkpoint) seen.checkpoint = progress.checkpoint;
   const Milliseconds interval = misses_a_node(progress.job) ? progress_in_doubt : progress_interval;
-  const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval;
+  const Rank* rank = known_rank(state_, progress.job, progress.attempt, progress.rank);
+  const bool is_last = rank != nullptr && std::holds_alternative<RankDone>(rank->state);
+  const bool due = !seen.journaled || timers_.wall_now() - *seen.journaled >= interval || is_last;
   if (sealed || (seen.step && due)) {
     journal_step(progress.job, progress.attempt, progress.checkpoint);
   }
-  if (!progress.metrics.empty()) {
+  if (std::string note = progress.note; !note.empty()) {
+    limit_text(note);
+    observer_.note(progress.job, "node " + node.value + ": " + without_controls(note));
+  }
+  // What ranks write for muster comes first; of nodes whose programs tell others the lowest.
+  const int from = progress.is_read_off ? index + 1 : 0;
+  if (!progress.metrics.empty()) seen.metrics_from = std::min(seen.metrics_from, from);
+  const bool takes = !progress.metrics.empty() && from == seen.metrics_from;
+  if (takes) {
     std::string lines;
     for (const std::string& line : progress.metrics) lines += line + "\n";
     if (auto done = logs_.append_metrics(progress.job, progress.attempt, lines); !done) {
@@ -282,7 +294,7 @@ void AgentInbox::progress(const NodeId& node, const Progress& progress) {
   JobEvent event;
   event.attempt = progress.attempt.value;
   event.step = seen.step;
-  if (!progress.metrics.empty()) event.metrics = progress.metrics.back();
+  if (takes) event.metrics = progress.metrics.back();
   observer_.progress(progress.job, event);
 }
 

@@ -47,6 +47,7 @@ class AgentInbox final : public NodeListener {
     std::optional<std::int64_t> step;
     std::optional<std::int64_t> journaled_step;
     std::optional<CheckpointRef> checkpoint;
+    int metrics_from = 1 << 30;  // 0: $MUSTER_METRICS; n: of node n - 1
   };
   using HeldBy = std::tuple<NodeId, JobId, AttemptId>;
   struct Arrival {  // of one node's outputs, since it was asked for them

@@ -237,6 +237,8 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);
   start.saves = saves_of(job, &attempt, home_);
+  start.metrics_regex = job.spec.muster.metrics_regex;
+  start.metrics_mlflow = job.spec.muster.metrics_mlflow;
   start.health = job_health_of(job.spec);
   start.elastic = attempt.has_members();
   const bool joins = attempt.nodes.at(static_cast<std::size_t>(work.node_index)).join.has_value();

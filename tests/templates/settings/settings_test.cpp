@@ -44,6 +44,8 @@ const std::map<std::string, std::string>& legal_values() {
       {"checkpoint.every", "50steps"},
       {"checkpoint.quarantine", "false"},
       {"checkpoint.keep", "2"},
+      {"metrics.mlflow", "true"},
+      {"metrics.regex", R"re(["hf", "loss=(?P<loss>\\S+)"])re"},
       {"resume.from", "/ckpt/step-1"},
       {"resume.argument", "--resume {checkpoint}"},
       {"restart.attempts", "1"},
@@ -101,6 +103,8 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.checkpoint_marker == "*.done");
   CHECK(muster.checkpoint_every == "50steps");
   CHECK_FALSE(muster.checkpoint_quarantine);
+  CHECK(muster.metrics_mlflow);
+  CHECK(muster.metrics_regex == std::vector<std::string>{"hf", "loss=(?P<loss>\\S+)"});
   CHECK(muster.health_skip == std::vector<std::string>{"gpu.clocks"});
   CHECK(muster.health_only == std::vector<std::string>{"gpu.count", "host.programs"});
   CHECK(muster.checkpoint_path == "/ckpt");
@@ -177,6 +181,19 @@ TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
   INFO(printed(job.findings));
   CHECK(!has_errors(job.findings));
   check_all_arrived(job.spec.muster, job.spec.distribution);
+}
+
+TEST_CASE("muster.metrics.regex takes patterns with named groups and presets, nothing else") {
+  const auto findings = [](const std::string& value) {
+    return read_job(settings_head + "muster: {metrics.regex: " + value + "}\n").findings;
+  };
+  CHECK(!has_errors(findings("hf")));
+  CHECK(!has_errors(findings("['step (?P<step>\\d+)', hf]")));
+  for (const char* wrong :
+       {"keras", "'loss=(\\S+)'", "'(?P<loss>'", "''", "[[hf]]", "'(?P<a>x)(?=y)'"}) {
+    INFO(wrong);
+    CHECK(has_errors(findings(wrong)));
+  }
 }
 
 TEST_CASE("muster.hang.timeout is a time, learned, or off") {

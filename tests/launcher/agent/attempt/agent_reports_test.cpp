@@ -112,6 +112,48 @@ TEST_CASE("steps and metrics are told once, and again over another connection") 
   CHECK(host.client->progress()[0].metrics.empty());
 }
 
+TEST_CASE("what a program wrote for TensorBoard is told before the attempt is clean") {
+  GreetedHost host;
+  const pid_t rank = host.start();
+  const AttemptLayout layout = layout_of(*host.run, {JobId{"job"}, AttemptId{0}});
+  std::filesystem::create_directories(layout.code + "/runs");
+  std::ofstream(layout.code + "/runs/metrics.csv") << "step,loss\r\n7,0.5\r\n";
+  host.exits(rank, 0);
+  host.ask<AttemptClean>(a_stop());
+  REQUIRE(host.client->progress().size() == 2);
+  const Progress& told = host.client->progress()[0];
+  CHECK(told.metrics == std::vector<std::string>{R"({"loss":0.5,"step":7})"});
+  CHECK(told.is_read_off);
+  CHECK(host.client->progress()[1].step == 7);
+}
+
+TEST_CASE("of muster's own trainer nothing is read off") {
+  GreetedHost host;
+  StartRanks start = a_start("true", 1);
+  start.saves.format = "muster";
+  const pid_t rank = host.start(start);
+  const AttemptLayout layout = layout_of(*host.run, {JobId{"job"}, AttemptId{0}});
+  std::filesystem::create_directories(layout.code + "/runs");
+  std::ofstream(layout.code + "/runs/metrics.csv") << "step,loss\r\n7,0.5\r\n";
+  host.exits(rank, 0);
+  host.ask<AttemptClean>(a_stop());
+  CHECK(host.client->progress().empty());
+}
+
+TEST_CASE("what ranks print is searched before the attempt is clean") {
+  GreetedHost host;
+  StartRanks start = a_start("true", 1);
+  start.metrics_regex = {"step (?P<step>\\d+) loss (?P<loss>\\S+)"};
+  const pid_t rank = host.start(start);
+  host.say("step 3 loss 0.5\nstep 4 loss nan\n");
+  host.exits(rank, 0);
+  host.ask<AttemptClean>(a_stop());
+  REQUIRE(host.client->progress().size() == 2);
+  CHECK(host.client->progress()[0].metrics ==
+        std::vector<std::string>{R"({"loss":0.5,"step":3})", R"({"loss":null,"step":4})"});
+  CHECK(host.client->progress()[1].step == 4);
+}
+
 TEST_CASE("a rank's last step is told before its end") {
   GreetedHost host;
   const pid_t rank = host.start();

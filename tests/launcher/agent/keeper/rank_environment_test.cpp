@@ -94,6 +94,26 @@ TEST_CASE("muster.py is found last, or not at all") {
   CHECK_FALSE(given.of_rank(0).contains("PYTHONPATH"));
 }
 
+TEST_CASE("ranks that want MLflow get a database, made by the first with the command's Python") {
+  Given given;
+  given.start.command = "source venv/bin/activate && exec /opt/py/bin/python3.11 train.py";
+  CHECK_FALSE(given.of_rank(0).contains("MLFLOW_TRACKING_URI"));
+  CHECK(rank_command(given.start, {}) == given.start.command);
+  given.start.metrics_mlflow = true;
+  CHECK(given.of_rank(0).at("MLFLOW_TRACKING_URI") ==
+        "sqlite:////home/jobs/c/n/job/outputs/mlflow.db");
+  const std::string command = rank_command(given.start, {});
+  CHECK_THAT(command, ContainsSubstring("/opt/py/bin/python3.11 -m mlflow db upgrade"));
+  CHECK(command.ends_with("\n" + given.start.command));
+  given.start.command = "'python x; rm' run";  // no name that a shell would take as it is
+  CHECK_THAT(rank_command(given.start, {}), ContainsSubstring(" python3 -m mlflow db upgrade"));
+  given.start.node_index = 2;
+  CHECK(given.of_rank(0).at("MLFLOW_TRACKING_URI").ends_with("/mlflow-node2.db"));
+  given.start.environment = {{"MLFLOW_TRACKING_URI", "https://mlflow"}};
+  CHECK(given.of_rank(0).at("MLFLOW_TRACKING_URI") == "https://mlflow");
+  CHECK(rank_command(given.start, {}) == given.start.command);
+}
+
 TEST_CASE("a rank that is told torchrun's variables is told where to leave its error") {
   Given given;
   CHECK_FALSE(given.of_rank(0).contains("TORCHELASTIC_ERROR_FILE"));

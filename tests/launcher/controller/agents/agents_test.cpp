@@ -361,6 +361,25 @@ TEST_CASE("output of an attempt that is over is taken while the kernel holds its
   CHECK(wire->take<OutputAck>().size() == 1);
 }
 
+TEST_CASE("metrics that are read off a program come from one node, and after the program's own") {
+  Agents agents;
+  agents.know(Observation{a_job("j", "a")});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}, {"n2"}}, ""}});
+  const auto first = agents.connect(address_of("n1", "a"));
+  const auto second = agents.connect(address_of("n2", "b"));
+  const auto say = [](const auto& wire, const char* line, bool is_read_off) {
+    wire->say(Progress{{"j"}, {0}, {0}, {}, {line}, {}, is_read_off});
+  };
+  say(second, "b1", true);
+  say(first, "a1", true);
+  say(second, "b2", true);
+  say(second, "own", false);
+  say(first, "a2", true);
+  std::ostringstream lines;
+  lines << std::ifstream(agents.home.metrics({"j"}, {0})).rdbuf();
+  CHECK(lines.str() == "b1\na1\nown\n");
+}
+
 TEST_CASE("the end of a rank that the attempt does not have is not believed") {
   Placed agents;
   const auto& wire = agents.wire;
