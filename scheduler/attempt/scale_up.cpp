@@ -194,7 +194,7 @@ void grow_by_restart(Turn& turn, const Job& job, const Attempt& attempt) {
     return reserve_more(turn, job, attempt, most - held);
   }
   turn.decide(stop_for(job, attempt, StopReason::rescaled,
-                       "goes on with " + count_text(std::min(most, held + ready), "node") +
+                       "continues with " + count_text(std::min(most, held + ready), "node") +
                            " instead of " + std::to_string(held)));
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("only ranks that meet by torch's variables may come and go") {
   CHECK_THAT(refusal(""), ContainsSubstring("runs on a fixed number"));
 }
 
-TEST_CASE("a program gets other nodes with its next attempt, unless it is muster-train or says so") {
+TEST_CASE("a program gets other nodes with its next attempt, but for muster-train") {
   const auto mode_of = [](const std::string& command, const std::string& elastic = "") {
     return read_job("command: " + command + "\nenvironment: azureml:host\n" +
                     "distribution: {type: pytorch}\nmuster: {nodes: {max: 4}" + elastic + "}\n")

@@ -373,7 +373,8 @@ TEST_CASE("what Open MPI's mpirun is told is said in the words of MPICH and Inte
   MpiLaunch mpi{{"h01", "h02"}, 2, {}};
   mpi.arguments = {"-genv", "A=1"};
   CHECK_THAT(said(mpi), ContainsSubstring(
-                            "mpirun -genvnone -wdir / -n 4 -hosts h01,h02 -ppn 2 -genv A=1 sh -c exec"));
+                            "mpirun -genvnone -wdir / -n 4 -hosts h01,h02 -ppn 2 -genv A=1 "
+                            "sh -c exec"));
   mpi.processes = {3, 1};
   CHECK_THAT(said(mpi), ContainsSubstring(" -n 4 -hosts h01:3,h02:1 -genv A=1 sh -c "));
   CHECK(hydra_command({"mpirun", "--host"}) == std::vector<std::string>{"mpirun", "--host"});

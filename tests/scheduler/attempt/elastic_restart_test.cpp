@@ -55,7 +55,7 @@ TEST_CASE("a node that comes is reserved after a first checkpoint and used at th
   CHECK(bench.is_in<Running>());
   bench.progress(20, saved_at(20));
   CHECK(bench.the<StopBegun>().reason == StopReason::rescaled);
-  CHECK(bench.the<StopBegun>().sentence == "goes on with 3 nodes instead of 2");
+  CHECK(bench.the<StopBegun>().sentence == "continues with 3 nodes instead of 2");
   bench.obey();
   CHECK(bench.nodes() == Names{"h01", "h02", "h03"});
   CHECK(bench.attempt().ranks.size() == 3);

@@ -50,8 +50,8 @@ FACTS(Collecting, why, since)
 FACTS(Members, epoch, ranks)
 FACTS(TimeSpan, from, to)
 FACTS(Attempt, id, placed_at, measured, nodes, spares, ranks, processes, resume_from,
-      newest_checkpoint, last_step, stepped_at, saved_at, rejected_nodes, spares_dropped, running_since,
-      stopped_at, stall, faulted, members, launched, phase)
+      newest_checkpoint, last_step, stepped_at, saved_at, rejected_nodes, spares_dropped,
+      running_since, stopped_at, stall, faulted, members, launched, phase)
 FACTS(RanThere, node, left, until)
 FACTS(PastAttempt, id, ended_at, cause, newest_checkpoint, reschedule, started_at, nodes, spares,
       ran, charged, saved_last_step, last_step, advanced)
