@@ -165,6 +165,7 @@ Document report_document(const JobRow& row, const JobHistory& history,
   const JobSummary summary = summary_of(row, history);
   Document out = row_document(row);
   for (const char* key : {"checkpoint_step", "attempt_count", "nodes", "archived"}) out.erase(key);
+  if (row.ended_at) out["steps"] = value_or_null(summary.last_step ? summary.last_step : row.step);
   out["checkpoint"] = checkpoint_document(summary.checkpoint);
   out["directory"] = directory;
   out["attempts"] = list_of(summary.attempts, attempt_document);

@@ -16,7 +16,6 @@
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/tensor_stats.h"
-#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -81,7 +80,6 @@ struct GenerationFork {
   std::uint64_t generation = 0;
   std::uint64_t fork_step = 0;
   friend bool operator==(const GenerationFork&, const GenerationFork&) = default;
-  MUSTER_FIELDS(generation, fork_step)
 };
 
 struct Manifest {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "runtime/checkpoint/certificate.h"

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>

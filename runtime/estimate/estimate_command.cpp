@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <set>
 
+#include "runtime/estimate/estimate.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {

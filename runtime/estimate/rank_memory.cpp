@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "runtime/communicator/mesh/pair_memory.h"
 #include "runtime/estimate/fit.h"
@@ -10,7 +11,7 @@
 #include "runtime/report/flops.h"
 #include "runtime/train/save/memory.h"
 #include "runtime/train/step/batch_plan.h"
-#include "runtime/zero/bucket.h"
+#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 namespace {

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/file/durable_file.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"
@@ -267,7 +272,8 @@ Checked<NoValue> write_files(const std::string& path, const Manifest& manifest,
   }
   CheckpointReader reader(path, manifest);
   if (options.format == ExportFormat::onnx) {
-    return write_onnx_file(model.value(), reader, directory, options.external_data);
+    const OnnxTarget target{directory, options.external_data};
+    return write_onnx_file(model.value(), reader, target);
   }
   const auto end_id = known ? known->end_id : std::nullopt;
   return write_safetensors_files(model.value(), reader, {directory, options.shard_bytes, end_id});

@@ -13,7 +13,12 @@
 
 namespace muster {
 
+struct OnnxTarget {
+  std::string directory;
+  bool external_data = false;
+};
+
 Checked<NoValue> write_onnx_file(const ExportedModel& model, CheckpointReader& reader,
-                                 const std::string& directory, bool external_data);
+                                 const OnnxTarget& target);
 
 }  // namespace muster

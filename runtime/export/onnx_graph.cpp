@@ -1,5 +1,6 @@
 #include "runtime/export/onnx_graph.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/export/onnx.pb.h"

@@ -86,7 +86,8 @@ struct GptSettings {
 // allocates nothing after construction. One thread at a time, which may have OpenMP threads.
 class Gpt {
  public:
-  virtual ~Gpt() = default;
+  Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings = {});
+  ~Gpt();
 
   // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by
   // one, targets. Adds the gradient of the summed loss to that of the store, and returns that sum
@@ -95,13 +96,15 @@ class Gpt {
   // Blocks are taken from the first to the last in forward, from the last to the first in backward.
   // The embeddings are the last to be done; of a tied model they are taken throughout, as they are
   // the head too.
-  virtual double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) = 0;
+  double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh);
 
   // Says that the store holds other weights than before.
-  virtual void weights_changed() = 0;
-};
+  void weights_changed();
 
-std::unique_ptr<Gpt> make_gpt(const GptShape& shape, std::size_t sequences,
-                              const GptSettings& settings);
+  class Pass;  // for one precision
+
+ private:
+  std::unique_ptr<Pass> pass_;
+};
 
 }  // namespace muster

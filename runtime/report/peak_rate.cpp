@@ -1,6 +1,7 @@
 #include "runtime/report/peak_rate.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace muster {

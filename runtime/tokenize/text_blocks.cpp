@@ -4,10 +4,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/word_splitter.h"
-#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -61,7 +62,9 @@ std::string read_whole(const std::string& path, std::uint64_t limit_bytes) {
                      " the text is more than is held in memory: tokenize it first (muster-train "
                      "tokenize --out DIR FILES), then train on --data DIR");
   }
-  return needed(read_checkpoint_text(path, limit_bytes), "--data: ");
+  auto content = read_checkpoint_text(path, limit_bytes);
+  if (!content) throw StartError("--data: " + content.reason());
+  return std::move(content.value());
 }
 
 bool is_text(const std::string& content) {
@@ -101,7 +104,9 @@ void for_each_json_document(const TextBlock& block, const std::string& field, Nu
                             const std::function<void(std::string_view)>& document) {
   std::string_view rest = block.content;
   for (std::uint64_t line = block.first_line; !rest.empty(); ++line) {
-    const std::string_view text = take_until(rest, '\n');
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view text = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string where = block.path + ":" + std::to_string(line) + ": ";
     if (nests_too_deeply(text)) throw StartError(where + "is nested too deeply");
@@ -136,17 +141,21 @@ bool TextBlockReader::open_next() {
     if (!std::filesystem::is_regular_file(path, code)) {
       throw StartError(path + " is neither a regular file nor a directory");
     }
-    CheckpointFile file = needed(CheckpointFile::open_for_reading(path));
-    const std::uint64_t size = needed(file.size());
-    std::string begin(std::min(size, probe_bytes), '\0');
-    needed(file.read_at(0, begin.data(), begin.size()));
+    auto file = CheckpointFile::open_for_reading(path);
+    if (!file) throw StartError(file.reason());
+    const auto size = file.value().size();
+    if (!size) throw StartError(size.reason());
+    std::string begin(std::min(size.value(), probe_bytes), '\0');
+    if (auto got = file.value().read_at(0, begin.data(), begin.size()); !got) {
+      throw StartError(got.reason());
+    }
     if (begin.find('\0') != std::string::npos) {
       if (std::find(named_.begin(), named_.end(), path) == named_.end()) continue;
       throw StartError(path + " is not text (it holds a NUL byte)");
     }
-    if (size == 0) continue;
-    file_ = std::move(file);
-    file_bytes_ = size;
+    if (size.value() == 0) continue;
+    file_ = std::move(file.value());
+    file_bytes_ = size.value();
     offset_ = 0;
     line_ = 1;
     begins_document_ = true;
@@ -159,7 +168,9 @@ void TextBlockReader::read_more() {
   const std::uint64_t bytes = std::min(text_block_bytes, file_bytes_ - offset_);
   const std::size_t before = pending_.size();
   pending_.resize(before + bytes);
-  needed(file_->read_at(offset_, pending_.data() + before, bytes));
+  if (auto got = file_->read_at(offset_, pending_.data() + before, bytes); !got) {
+    throw StartError(got.reason());
+  }
   if (const std::size_t nul = pending_.find('\0', before); nul != std::string::npos) {
     throw StartError(files_[next_file_ - 1] + ": byte " + std::to_string(offset_ + nul - before) +
                      ": is not text (it holds a NUL byte here)");

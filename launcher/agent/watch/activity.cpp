@@ -32,7 +32,8 @@ std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(directory, failed)) {
-    names.push_back(entry.path().filename().string());
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with('.')) names.push_back(std::move(name));
   }
   return names;
 }

@@ -6,9 +6,11 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/restore/resume_offer.h"
@@ -76,7 +78,11 @@ struct Source {
 // beginning in spite of checkpoints would put all of them off the lineage.
 std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
                                   std::vector<std::string>& remarks) {
-  const auto offers = gather_values(ranks, find_offer(wish.root, wish.at_least));
+  std::vector<ResumeOffer> offers;
+  for (const std::string& text :
+       ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
+    offers.push_back(parse_offer(text));
+  }
   const auto chosen = choose_offer(offers);
   const std::string complaint = complaint_of(offers);
   if (chosen) {
@@ -105,7 +111,8 @@ Checked<std::string> look_at(const std::string& path) {
   if (const auto manifest = read_manifest(path); !manifest) {
     return CheckpointFault{path + ": " + manifest.reason()};
   }
-  if (std::holds_alternative<CheckpointQuarantine>(standing_of_checkpoint(path))) {
+  const std::string name = fs::path(path).filename().string();
+  if (is_certified_bad(path) || read_resume_log(root_of(path)).quarantined.contains(name)) {
     return CheckpointFault{path + ": is quarantined"};
   }
   return path;
@@ -142,8 +149,11 @@ Restored announce(const Source& source, Communicator& ranks) {
   if (ranks.rank() == source.rank) {
     mine = read_checkpoint_text(source.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
   }
-  const auto texts = needed(gather_checked(ranks, mine));
-  return {source.path, needed(parse_manifest(texts[source.rank]), source.path + ": "), source.rank};
+  const auto texts = gather_checked(ranks, mine);
+  if (!texts) throw StartError(texts.reason());
+  auto manifest = parse_manifest(texts.value()[source.rank]);
+  if (!manifest) throw StartError(source.path + ": " + manifest.reason());
+  return {source.path, std::move(manifest.value()), source.rank};
 }
 
 Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
@@ -155,11 +165,9 @@ Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
   for (const auto* part : {&master, &first, &second}) {
     if (!*part) return part->fault();
   }
-  std::uint64_t hash = 0;
-  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
-    hash += plane_hash(plane, state.owned.lo, state.own_planes()[plane]);
-  }
-  return std::to_string(hash);
+  return std::to_string(plane_hash(0, state.owned.lo, state.own(state.weights)) +
+                        plane_hash(1, state.owned.lo, state.own(state.exp_avg)) +
+                        plane_hash(2, state.owned.lo, state.own(state.exp_avg_sq)));
 }
 
 // The values are right when the hashes of all parts add up to the manifest's.

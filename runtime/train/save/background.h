@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/protocol/descriptor.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save/save.h"
 
@@ -41,7 +42,7 @@ class PageMemory {
   std::span<const float> floats() const { return floats_; }
 
  private:
-  AlignedBuffer memory_;
+  Mapping memory_;
   std::span<float> floats_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/number_text.h"

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/choose.h"
 
+#include <cmath>
 #include <filesystem>
 
 #include "runtime/checkpoint/reader.h"

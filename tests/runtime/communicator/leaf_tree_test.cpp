@@ -1,5 +1,6 @@
 #include "runtime/communicator/leaf_tree.h"
 
+#include <numeric>
 #include <string>
 
 #include "tests/catch.h"

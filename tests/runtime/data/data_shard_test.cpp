@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "runtime/data/sampler.h"
 #include "runtime/data/token_verify.h"

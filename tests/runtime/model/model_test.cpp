@@ -1,6 +1,7 @@
 #include "runtime/model/gpt.h"
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 
 #include "runtime/layer/gemm.h"

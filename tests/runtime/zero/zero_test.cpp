@@ -1,6 +1,7 @@
 // What ranks share: the same bytes in every stage, and buckets that are what they should be.
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 

@@ -2,6 +2,7 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <set>
 
 #include "runtime/checkpoint/choose.h"
