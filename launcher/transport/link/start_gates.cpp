@@ -42,7 +42,7 @@ void HandshakeGate::grant() {
     if (next == waiting_.end()) return;
     ++inside_;
     ++inside_per_address_[next->address];
-    Pass pass(nullptr, [gate = shared_from_this(), address = next->address](void*) {
+    Pass pass(this, [gate = shared_from_this(), address = next->address](void*) {
       gate->leave(address);
     });
     boost::asio::post(io_, [pass = std::move(pass), granted = std::move(next->granted)]() mutable {
@@ -81,7 +81,7 @@ void PushGate::leave(const std::string& build) {
 
 void PushGate::grant(const std::string& build, Granted granted, bool look_again) {
   ++builds_[build].inside;
-  Pass pass(nullptr, [gate = shared_from_this(), build](void*) { gate->leave(build); });
+  Pass pass(this, [gate = shared_from_this(), build](void*) { gate->leave(build); });
   boost::asio::post(io_, [pass = std::move(pass), granted = std::move(granted),
                           look_again]() mutable { granted(std::move(pass), look_again); });
 }
