@@ -74,7 +74,8 @@ for block in "$work"/block*.yml; do
       { printf 'compute:\n  lab:\n    nodes: n[01-04]\n'; sed 's/^/    /' "$block"; } >"$work/r.yml"
       expect 0 "$MUSTER" validate "$work/r.yml" ;;
     muster:*)
-      { printf 'command: python train.py\nenvironment: azureml:host\n'; cat "$block"; } >"$work/m.yml"
+      { printf 'command: python train.py\nenvironment: azureml:host\n'
+        cat "$block"; } >"$work/m.yml"
       expect 0 "$MUSTER" validate --cluster "$work/lab.yml" "$work/m.yml" ;;
     name:*|train:*) ;;
     *) cat "$block"; fail "a block of YAML that nothing checks" ;;
