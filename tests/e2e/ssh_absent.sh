@@ -56,7 +56,7 @@ expect 0 "$MUSTER" status long
 ! grep -q "no word" "$work/out" || fail "silent without cause"
 power partition h02
 until_true 15 shows status long
-grep -Eq '^silent +h02: no word for [4-6] s; declared lost at 40 s' "$work/shown" \
+grep -Eq '^silent +h02: no word for [4-6] s; declared lost at 18 s' "$work/shown" \
   || { cat "$work/shown"; fail "not told in time"; }
 until_true 5 shows status
 grep -Eq '^h02 +no word for ' "$work/shown" || { cat "$work/shown"; fail "not in the table"; }
