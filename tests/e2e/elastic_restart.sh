@@ -56,7 +56,7 @@ until_true 90 has_worlds "1 of 3 3 of 3 2 of 3 1 of 3 "
 expect 0 "$MUSTER" wait grows
 expect 0 "$MUSTER" explain grows
 has out "wants 1 to 3 nodes"
-has out "continues with 3 nodes instead of 1"
+has out "nodes instead of 1"
 has out "newest complete checkpoint (torch)"
 
 expect 0 "$MUSTER" undrain local-0
