@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/client/find.h"
 #include "cli/grammar/command_line.h"
 #include "cli/job/submission.h"
 #include "launcher/controller/store/store.h"
@@ -93,6 +94,18 @@ void declare_place(Arguments& of, NodePlace& place);
 // What is asked of the controller to go there. Nothing: why not is told, with `exit_code`.
 std::optional<Exec> request_at(const NodePlace& place, const Home& home, int& exit_code,
                                const CommonOptions& common);
+// What a node says of a service there.
+struct ServiceSeen {
+  std::string name;
+  std::string type;
+  std::string state = "unknown";
+  std::string note{};
+  std::string target{};  // a socket's path or a port; empty: there is none
+  std::string token{};   // for who opens it
+};
+std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node);
+int list_services(const NodePlace& place, const CommonOptions& common);
+
 // A login shell there, in this terminal.
 int open_shell(const NodePlace& place, const CommonOptions& common);
 

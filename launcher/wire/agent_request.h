@@ -217,10 +217,11 @@ struct StartRanks {
   JobHealth health{};
   ForeignSaves saves{};
   std::optional<RemoteDoor> door{};  // absent: shut, but for mpirun's daemon
+  std::map<std::string, ServiceSpec> services{};  // that run on this node
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door)
+                saves, door, services)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

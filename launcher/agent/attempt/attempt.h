@@ -130,6 +130,7 @@ class LocalAttempt {
 
   Status launch();
   Status prepare_membership();
+  void start_services();
   void watch_meeting();
   Status launch_rank(const RankLaunch& rank);
   Status launch_mpi();

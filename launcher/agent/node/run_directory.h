@@ -85,4 +85,8 @@ std::string remote_shell_called(const std::string& program);
 // command line the pattern meets; 1: there is none.
 int agent_pkill(const std::vector<std::string>& words);
 
+// `muster agent service SPOOL NAME`: a service of the attempt with this spool, and what became of
+// it in services/NAME.json there.
+int agent_service(const std::vector<std::string>& words);
+
 }  // namespace muster
