@@ -76,6 +76,8 @@ void set_nonblocking(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
+}  // namespace
+
 int copy_both_ways(int socket) {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, socket}) set_nonblocking(fd);
@@ -98,6 +100,8 @@ int copy_both_ways(int socket) {
   }
   return 0;
 }
+
+namespace {
 
 Result<Fd> reach_agent(const AgentOptions& options) {
   const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});

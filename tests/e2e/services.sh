@@ -73,18 +73,19 @@ expect 1 "$MUSTER" forward beside --node 1 code; has err "service code is missin
 "$MUSTER" forward beside page lab board >"$work/ports" 2>"$work/refused" &
 "$MUSTER" forward beside --node 1 0:page >"$work/ports1" 2>>"$work/refused" &
 until_true 20 grep -q page.sock "$work/ports1"
-until_true 20 grep -q 16873 "$work/ports"
+until_true 20 grep -q board.sock "$work/ports"
 page() { /usr/bin/python3 -c 'import sys, urllib.request as u
 try: print(u.urlopen(sys.argv[1], timeout=20).read().decode())
 except u.HTTPError as e: print(e.code)' "$1"; }
-link() { grep -o "http://.* -> .*$1" "$2" | cut -d' ' -f1; }
+link() { grep -o "http://.* -> .*/$1.sock" "$2" | cut -d' ' -f1; }
 shows() { page "$1" 2>/dev/null | grep -q "$2"; }
-until_true 20 shows "$(link page.sock "$work/ports")" "page of rank 0"
-until_true 20 shows "$(link page.sock "$work/ports1")" "page of rank 1"
-lab=$(link lab.sock "$work/ports")
+until_true 20 shows "$(link page "$work/ports")" "page of rank 0"
+until_true 20 shows "$(link page "$work/ports1")" "page of rank 1"
+lab=$(link lab "$work/ports")
 until_true 20 shows "$lab" "jupyter of rank 0"
 [ "$(page "${lab%/*}/")" = 403 ] || fail "without its token"
-until_true 20 shows "$(link 16873 "$work/ports")" "board of rank 0"
+until_true 20 shows "$(link board "$work/ports")" "board of rank 0"
+! (exec 3<>/dev/tcp/127.0.0.1/16873) 2>/dev/null || fail "the board can be reached by others"
 services=$(find "$MUSTER_HOME" -type d -name services -path '*local-0*')
 [ "$(stat -c %a "$services" "$services/lab.json" | tr '\n' ' ')" = "700 600 " ] || fail "modes"
 grep -q "logs: runs" "$services/board.log" || fail "log_dir"

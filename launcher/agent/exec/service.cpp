@@ -1,7 +1,13 @@
 // A service beside the ranks, under a process of its own: starts the program, says in a file what
-// became of it. The agent starts it; it ends with the attempt, and its program with it.
+// became of it, passes on connections where the program knows no Unix socket. The agent starts it;
+// it ends with the attempt, and its program with it.
 #include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +16,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "launcher/agent/exec/endpoint.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
@@ -51,6 +58,53 @@ int say(RunningService& service, const char* state, const std::string& note) {
   return replace_file(service.path + ".json", text, 0600, Durable::in_cache) ? 0 : 1;
 }
 
+// This process goes into a network where only its children are.
+bool leave_network() {
+  if (::unshare(CLONE_NEWNET) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return false;
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{.ifr_ifrn = {"lo"}, .ifr_ifru = {}};
+  loopback.ifr_flags = IFF_UP;
+  return ::ioctl(socket.get(), SIOCSIFFLAGS, &loopback) == 0;
+}
+
+// What works only half cannot be taken back: another process tries it before.
+bool has_own_network() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(leave_network() ? 0 : 1);
+  int status = 1;
+  return child > 0 && ::waitpid(child, &status, 0) == child && status == 0 && leave_network();
+}
+
+// Each in a process: one that stands still holds no other up. The controller limits how many a job
+// has, and no other user may connect.
+void pass_connections(int listener, const std::string& port) {
+  if (::fork() != 0) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::signal(SIGTERM, SIG_DFL);
+  ::signal(SIGCHLD, SIG_IGN);
+  while (true) {
+    const Fd peer(::accept(listener, nullptr, nullptr));
+    if (!peer || ::fork() != 0) continue;
+    ::dup2(peer.get(), STDIN_FILENO);
+    ::dup2(peer.get(), STDOUT_FILENO);
+    const auto there = dial(port, "");
+    ::_exit(there ? copy_both_ways(there->get()) : 1);
+  }
+}
+
+// Of a program without a password.
+bool hide_port(const std::string& socket, const std::string& port) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  socket.copy(address.sun_path, sizeof address.sun_path - 1);
+  const Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address);
+  const bool is_hidden = ::bind(listener.get(), name, sizeof address) == 0 &&
+                         ::listen(listener.get(), SOMAXCONN) == 0 && has_own_network();
+  if (is_hidden) pass_connections(listener.get(), port);
+  return is_hidden;
+}
+
 // The words of the command, for this service.
 std::vector<std::string> words_of(const char* command, const RunningService& service, int port) {
   std::vector<std::string> filled;
@@ -82,8 +136,9 @@ Result<pid_t> begin(RunningService& service) {
   request.directory = ".";
   const bool has_token = found->token_name != nullptr;
   if (has_token) service.facts["token"] = request.environment[found->token_name] = hex_text(bytes);
-  if (!has_token) service.facts["note"] = "other users of the node can read it";
-  if (!has_token || (spec.type == "custom" && spec.port)) {
+  const bool is_open = !has_token && !hide_port(service.socket, std::to_string(port));
+  if (is_open) service.facts["note"] = "other users of the node can read it: no own network there";
+  if (is_open || (spec.type == "custom" && spec.port)) {
     service.facts["port"] = port;
   } else {
     service.facts["socket"] = service.path + ".sock";

@@ -62,6 +62,8 @@ int agent_serve(const AgentOptions& options);
 
 // `muster agent attach`: joins stdin and stdout to the serving agent, which it starts when needed.
 int agent_attach(const AgentOptions& options);
+// The part of it that copies, until either side closes.
+int copy_both_ways(int socket);
 
 // `muster agent mpi-start [options] HOST WORDS…`: what mpirun calls in place of ssh.
 int agent_mpi_start(const std::vector<std::string>& words);
