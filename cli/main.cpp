@@ -137,6 +137,7 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-start") return agent_mpi_start({words.begin() + 1, words.end()});
   if (verb == "pkill") return agent_pkill({words.begin() + 1, words.end()});
   if (verb == "mpi-run") return agent_mpi_run({words.begin() + 1, words.end()});
+  if (verb == "service") return agent_service({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();

@@ -18,6 +18,7 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/os/fd.h"
 #include "scheduler/text/number.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 
@@ -33,6 +34,7 @@ struct Tunnel {
   std::uint16_t port = 0;  // here; 0: any
   std::string target;      // there
   Fd listener;
+  std::string page{};  // of a service, by name: where a browser begins
 };
 
 std::optional<std::uint16_t> port_in(std::string_view text) {
@@ -47,14 +49,34 @@ Result<Tunnel> read_tunnel(const std::string& text) {
   tunnel.target = colon == text.npos ? text : text.substr(colon + 1);
   const bool is_path = tunnel.target.starts_with('/');
   const auto there = port_in(tunnel.target);
+  if (!is_path && !there && is_made_of_letters(tunnel.target, "-_")) tunnel.page = "/";
+  const bool has_name = is_path || !tunnel.page.empty();
   const auto here = colon != text.npos ? port_in(text.substr(0, colon))
-                    : is_path          ? std::optional<std::uint16_t>(0)
+                    : has_name         ? std::optional<std::uint16_t>(0)
                                        : there;
-  if (!here || !(is_path || (there && *there != 0))) {
-    return Error{"'" + text + "': expected [LOCAL:]PORT or [LOCAL:]/path/of/a/socket"};
+  if (!here || !(has_name || (there && *there != 0))) {
+    return Error{"'" + text + "': expected [LOCAL:]PORT, SERVICE or /path/of/a/socket"};
   }
   tunnel.port = *here;
   return tunnel;
+}
+
+// From a service's name to where it listens. Ends the verb where it does not.
+void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
+  const std::string& job = request.job.value;
+  if (request.rank) throw VerbEnd(usage_error, "a service is on a node: name it with --node");
+  for (const ServiceSeen& one : services_on(job_or_end(home, job), request.node.value_or(0))) {
+    if (one.name != tunnel.target) continue;
+    if (one.target.empty() || (one.state != "running" && one.state != "unknown")) {
+      throw VerbEnd(no_such_job, "service " + one.name + " is " + one.state + ": " + one.note);
+    }
+    tunnel.target = one.target;
+    if (!one.token.empty()) tunnel.page = "/?token=" + one.token;
+    if (one.type == "vs_code") tunnel.page = "/ (password " + one.token + ")";
+    return;
+  }
+  throw VerbEnd(no_such_job,
+                "no service '" + tunnel.target + "' runs there; see: muster services " + job);
 }
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -138,9 +160,13 @@ int forward(const ForwardOptions& options, const CommonOptions& common) {
   or_end(ensure_controller(home, common));
   request.channel = exec_channel();
   if (options.stdio) return serve_stdio(home, request, options.targets, common);
-  for (Tunnel& tunnel : tunnels) or_end(open_here(tunnel), usage_error);
+  for (Tunnel& tunnel : tunnels) {
+    if (!tunnel.page.empty()) look_up(tunnel, home, request);
+    or_end(open_here(tunnel), usage_error);
+  }
   for (const Tunnel& tunnel : tunnels) {
-    write_all(Stream::out, "127.0.0.1:" + std::to_string(tunnel.port) + " -> " + tunnel.target +
+    write_all(Stream::out, (tunnel.page.empty() ? "127.0.0.1:" : "http://127.0.0.1:") +
+                               std::to_string(tunnel.port) + tunnel.page + " -> " + tunnel.target +
                                " on a node of " + request.job.value + "\n");
   }
   serve_all(home, request, tunnels, common);
@@ -154,8 +180,8 @@ void add_forward(CommandLine& line) {
       [](Arguments& of, ForwardOptions& options) {
         declare_place(of, options.place);
         of.arguments("PORT", options.targets,
-                     "[LOCAL:]PORT, or [LOCAL:]PATH of a socket in the job's directory; LOCAL 0: "
-                     "any");
+                     "[LOCAL:]PORT, [LOCAL:]SERVICE, or [LOCAL:]PATH of a socket in the job's "
+                     "directory; LOCAL 0: any");
         of.flag("--stdio", options.stdio, "One connection, to standard input and output");
       });
 }

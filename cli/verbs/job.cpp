@@ -122,6 +122,12 @@ void add_connect(CommandLine& line) {
                             of.option("-i,--node-index", place.node, "Node of the job, from 0");
                             of.ignored("-k,--private-key-file-path", "Key file: none is needed");
                           });
+  line.verb_of<NodePlace>(job_group, {"show-services", "List the services of a running job"},
+                          list_services, [](Arguments& of, NodePlace& place) {
+                            name_option(of, place.job);
+                            of.option("-i,--node-index", place.node,
+                                      "Only of this node of the job, from 0");
+                          });
 }
 
 // What `change` does to a job, in the store alone; its new face is the answer.

@@ -72,6 +72,8 @@ class Pump {
   bool is_over_ = false;
 };
 
+}  // namespace
+
 int copy_both_ways(int socket) {
   ::signal(SIGPIPE, SIG_IGN);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, socket}) {
@@ -96,6 +98,8 @@ int copy_both_ways(int socket) {
   }
   return 0;
 }
+
+namespace {
 
 Result<Fd> reach_agent(const AgentOptions& options) {
   const auto run = open_run_directory(options.home, options.controller, NodeId{options.node});

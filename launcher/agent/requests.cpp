@@ -174,7 +174,9 @@ void Agent::handle(const ExecStart& request, std::string_view) {
   auto environment = known->environment_of(request.rank);
   if (!environment) return execs_.refuse(request.id, environment.error().message);
   if (request.channel && !request.channel->socket.empty()) {
-    const Status dialled = execs_.connect(request, known->layout().job);
+    const std::string services = services_directory(known->layout());
+    const bool is_service = request.channel->socket.starts_with(services);
+    const Status dialled = execs_.connect(request, is_service ? services : known->layout().job);
     return dialled ? void() : execs_.refuse(request.id, dialled.error().message);
   }
   ExecStart wanted = request;

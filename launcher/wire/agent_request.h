@@ -219,10 +219,11 @@ struct StartRanks {
   std::optional<RemoteDoor> door{};  // absent: shut, but for mpirun's daemon
   std::vector<std::string> metrics_regex{};  // patterns and presets for what ranks print
   bool metrics_mlflow = false;               // they get a database of MLflow's on the node
+  std::map<std::string, ServiceSpec> services{};  // that run on this node
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door, metrics_regex, metrics_mlflow)
+                saves, door, metrics_regex, metrics_mlflow, services)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

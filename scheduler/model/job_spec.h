@@ -211,8 +211,13 @@ struct ServiceSpec {
   std::optional<int> port;
   std::string nodes;
   std::string log_dir;
+  std::string command{};  // custom: `properties.command`; empty: the job itself listens at `port`
 
-  MUSTER_FIELDS(type, port, nodes, log_dir)
+  bool runs_on(int node) const {
+    return nodes.empty() ? node == 0 : nodes == "all" || nodes == std::to_string(node);
+  }
+
+  MUSTER_FIELDS(type, port, nodes, log_dir, command)
 };
 
 struct JobSpec {

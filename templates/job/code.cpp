@@ -92,6 +92,7 @@ void read_service_properties(const Value& value, ServiceSpec& service) {
   MapReader map(value);
   for (const Value& each : map.entries()) {
     const auto text = each.text();
+    if (text && each.key() == "command") service.command = *text;
     if (!text || folded(each.key()) != "logdir") continue;
     each.note("deprecated; write 'log_dir' beside 'type'");
     service.log_dir = *text;
@@ -110,7 +111,9 @@ ServiceSpec read_service(const Value& value) {
   const Value nodes = map.take("nodes");
   service.nodes = nodes.text().value_or("");
   const auto index = whole_number(service.nodes);
-  if (!service.nodes.empty() && folded(service.nodes) != "all" && (!index || *index < 0)) {
+  if (folded(service.nodes) == "all") service.nodes = "all";
+  if (index && *index >= 0) service.nodes = std::to_string(*index);
+  if (!service.nodes.empty() && service.nodes != "all" && (!index || *index < 0)) {
     nodes.error("expected 'all' or the number of a node, got " + quoted_text(service.nodes));
   }
   store(service.log_dir, map.take("log_dir").text());
@@ -118,6 +121,9 @@ ServiceSpec read_service(const Value& value) {
   keys.text();
   if (keys.given()) keys.note("ignored; accounts on the nodes are the site's");
   read_service_properties(map.take("properties"), service);
+  if (service.type == "custom" && service.command.empty() && !service.port) {
+    value.error("'properties.command', or the 'port' where the job itself listens, is required");
+  }
   map.ignore({"endpoint", "status", "error_message"},
              "written by Azure ML when it shows a job; ignored");
   map.finish();
@@ -164,6 +170,12 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
 
 void read_services(const Value& value, JobSpec& spec) {
   for (const Value& each : MapReader(value).entries()) {
+    // Part of a path on the node; `muster forward` takes it where others give a port.
+    const std::string& name = each.key();
+    if (name.size() > 40 || !is_made_of_letters(name, "-_") ||
+        std::isalpha(static_cast<unsigned char>(name[0])) == 0) {
+      each.error("a service's name is a letter and at most 39 letters, digits, '-' and '_'");
+    }
     spec.services[each.key()] = read_service(each);
   }
 }

@@ -4,6 +4,7 @@
 #include "scheduler/text/spelling.h"
 #include "templates/yaml/node.h"
 #include "templates/yaml/path_form.h"
+#include "templates/yaml/value.h"
 
 namespace muster {
 
@@ -133,7 +134,8 @@ void check_shape(const JobSpec& spec, Refusals& out) {
     out.refuse("distribution", "ray clusters are not started yet");
   }
   for (const auto& [name, service] : spec.services) {
-    out.refuse("services." + name, "services are not started yet: services." + name);
+    if (whole_number(service.nodes).value_or(0) < spec.muster.nodes_max) continue;
+    out.refuse("services." + name, "the job has no node " + service.nodes + ", from 0");
   }
   check_elastic(spec, out);
   if (!spec.muster.labels.empty()) {

@@ -140,6 +140,35 @@ identity: {type: managed, client_id: c}
   CHECK(spec.recorded.at("identity.client_id") == "c");
 }
 
+TEST_CASE("a service runs on node 0, on the one it names, or on all") {
+  const auto services = [](const std::string& text) {
+    return spec_of(job_head + "resources: {instance_count: 3}\ndistribution: {type: pytorch}\n" +
+                   "services: {s: {type: jupyter_lab" + text + "}}\n")
+        .services.at("s");
+  };
+  CHECK(services("").runs_on(0));
+  CHECK_FALSE(services("").runs_on(1));
+  CHECK(services(", nodes: ALL").runs_on(2));
+  CHECK(services(", nodes: 01").runs_on(1));
+  CHECK_FALSE(services(", nodes: 1").runs_on(0));
+}
+
+TEST_CASE("services that cannot be started or named are errors") {
+  const auto with = [](const std::string& text) {
+    return findings_of(job_head + "services: {" + text + "}\n");
+  };
+  CHECK_THAT(with("s: {type: custom}"), ContainsSubstring("'properties.command', or the 'port'"));
+  CHECK(with("s: {type: custom, properties: {command: run me}}").empty());
+  CHECK(with("my_lab-2: {type: jupyter_lab}").empty());
+  for (const char* name : {"../s", "8888", "a.b", "-x", "'a b'"}) {
+    CHECK_THAT(with(std::string(name) + ": {type: jupyter_lab}"),
+               ContainsSubstring("a service's name is a letter and"));
+  }
+  CHECK_THAT(with(std::string(41, 'a') + ": {type: ssh}"), ContainsSubstring("at most 39"));
+  const std::string far = job_head + "services: {s: {type: ssh, nodes: 1}}\n";
+  CHECK_THAT(printed(cannot_run_yet(read_job(far))), ContainsSubstring("the job has no node 1"));
+}
+
 TEST_CASE("a job has between min and max nodes; what is not given is the instance count") {
   const std::string torch = job_head + "distribution: {type: pytorch}\n";
   const auto range = [&](const std::string& text) {

@@ -140,6 +140,7 @@ class LocalAttempt {
 
   Status launch();
   Status prepare_membership();
+  void start_services();
   void watch_meeting();
   MetricPlaces metric_places() const;
   Status launch_rank(const RankLaunch& rank);

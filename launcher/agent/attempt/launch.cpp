@@ -8,9 +8,11 @@
 #include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/attempt/remote_door.h"
 #include "launcher/agent/keeper/files.h"
+#include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/mpi_daemon.h"
 #include "runtime/protocol/environment.h"
@@ -53,6 +55,7 @@ void LocalAttempt::start(const StartRanks& request) {
     paths_ = data_paths(*start_, layout_, path_exists);
     Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
     if (!launched) start_error_ = launched.error().message;
+    if (launched) start_services();
   }
   site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job, fails_everywhere_});
   read_exit_log();
@@ -88,6 +91,21 @@ Status LocalAttempt::launch() {
   }
   watch_meeting();
   return Done{};
+}
+
+// Each under a process of muster (exec/service.cpp). What becomes of it changes nothing here.
+void LocalAttempt::start_services() {
+  const std::string directory = services_directory(layout_);
+  SpawnRequest request;
+  request.environment = attempt_environment(setting(), base_environment(site_.environment));
+  if (!start_->ranks.empty()) request.environment = *environment_of(start_->ranks.front().rank);
+  for (const auto& [name, service] : start_->services) {
+    const auto made = open_private_directory(directory);
+    request.argv = {self_exe(), "agent", "service", layout_.spool, name};
+    const auto log = open_for_writing(directory + "/" + name + ".log", O_CREAT | O_APPEND);
+    const auto pid = !made ? made.error() : !log ? log.error() : begin(request, *log);
+    if (!pid) log_line("service " + name + " of " + key_.job.value + ": " + pid.error().message);
+  }
 }
 
 // On the node of MASTER_ADDR, where ranks are told to meet as PyTorch does.

@@ -2,7 +2,7 @@
 //
 //   <home>/jobs/<controller>/<node>/<job>/   code-<attempt>/ inputs/ outputs/ logs/ ckpt/
 //   <run directory>/attempts/<job>/<attempt>/   start.frame, exits, sessions, members,
-//                                               rank-<r>.pipe/.out, vitals/, python/
+//                                               rank-<r>.pipe/.out, vitals/, python/, services/
 #pragma once
 
 #include <compare>

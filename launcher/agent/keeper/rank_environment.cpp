@@ -178,6 +178,7 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
     environment["PATH"] = door_directory(setting.layout) + ":" + environment["PATH"];
     environment.emplace("MUSTER_HOSTFILE", hostfile_path(setting.layout));
   }
+  if (!start.services.empty()) environment["MUSTER_SERVICES"] = services_directory(setting.layout);
   add_marks(setting, environment);
   return environment;
 }

@@ -54,6 +54,9 @@ std::string python_directory(const AttemptLayout& layout);         // holds must
 // Behind muster.remote_start: the directory of `ssh` and `pdsh`, and $MUSTER_HOSTFILE.
 std::string door_directory(const AttemptLayout& layout);
 std::string hostfile_path(const AttemptLayout& layout);
+inline std::string services_directory(const AttemptLayout& layout) {  // exec/service.cpp
+  return layout.spool + "/services";
+}
 std::string members_path(const AttemptLayout& layout);  // of an elastic attempt: membership.h
 
 }  // namespace muster

@@ -61,6 +61,8 @@ int agent_serve(const AgentOptions& options);
 
 // `muster agent attach`: joins stdin and stdout to the serving agent, which it starts when needed.
 int agent_attach(const AgentOptions& options);
+// The part of it that copies, until either side closes.
+int copy_both_ways(int socket);
 
 // `muster agent mpi-start [options] HOST WORDS…`: what mpirun calls in place of ssh.
 int agent_mpi_start(const std::vector<std::string>& words);
@@ -83,5 +85,9 @@ std::string remote_shell_called(const std::string& program);
 // `muster agent pkill PATTERN`: SIGTERM to what belongs to this attempt on this node and whose
 // command line the pattern meets; 1: there is none.
 int agent_pkill(const std::vector<std::string>& words);
+
+// `muster agent service SPOOL NAME`: a service of the attempt with this spool, and what became of
+// it in services/NAME.json there.
+int agent_service(const std::vector<std::string>& words);
 
 }  // namespace muster

@@ -268,6 +268,9 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
   }
   if (job.spec.muster.remote_start) start.door = door_of(state_, job, attempt);
+  for (const auto& [name, service] : job.spec.services) {
+    if (service.type != "ssh" && service.runs_on(work.node_index)) start.services[name] = service;
+  }
   return start;
 }
 

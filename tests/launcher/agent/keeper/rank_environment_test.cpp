@@ -198,3 +198,11 @@ TEST_CASE("the door's programs come first on the path, whatever path the job set
   CHECK(rank.at("PATH") == given.layout().spool + "/bin:/opt/bin");
   CHECK(rank.at("MUSTER_HOSTFILE") == given.layout().spool + "/hostfile");
 }
+
+TEST_CASE("ranks of a node with services find what is known of them, whatever the job sets") {
+  Given given;
+  CHECK_FALSE(given.of_rank(0).contains("MUSTER_SERVICES"));
+  given.start.services["lab"].type = "jupyter_lab";
+  given.start.environment["MUSTER_SERVICES"] = "/elsewhere";
+  CHECK(given.of_rank(0).at("MUSTER_SERVICES") == given.layout().spool + "/services");
+}

@@ -158,6 +158,22 @@ TEST_CASE("a job's health settings go to its nodes with the gate and with the st
   CHECK(start.health == gate.health);
 }
 
+TEST_CASE("a node is told of the services that run there as processes") {
+  Agents agents;
+  JobSubmitted submitted = a_job("j", "a");
+  submitted.spec.services = {{"first", {"jupyter_lab", {}, "", ""}},
+                             {"second", {"vs_code", {}, "1", ""}},
+                             {"each", {"custom", 80, "all", ""}},
+                             {"shell", {"ssh", {}, "all", ""}}};
+  agents.know(Observation{submitted});
+  agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+  WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home);
+  const auto start = std::get<StartRanks>(messages.message({{"j"}, {0}, {"n1"}, 0, StartWork{}}));
+  REQUIRE(start.services.size() == 2);
+  CHECK(start.services.at("each").port == 80);
+  CHECK(start.services.contains("first"));
+}
+
 TEST_CASE("ranks of one attempt get one secret, from any controller of the state directory") {
   Agents agents;
   JobSubmitted submitted = a_job("j", "a");

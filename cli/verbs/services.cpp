@@ -1,0 +1,87 @@
+// `muster services JOB`: what runs beside the ranks of a job, and how it is reached. The nodes' own
+// files tell, read by `muster exec`.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/client/start.h"
+#include "cli/terminal/document.h"
+#include "cli/verbs/verbs.h"
+#include "launcher/os/child.h"
+
+namespace muster {
+
+namespace {
+
+constexpr Milliseconds answer_limit{30000};
+
+// What a node tells may have any form.
+std::string text_in(const nlohmann::json& facts, const char* key) {
+  const auto found = facts.is_object() ? facts.find(key) : facts.end();
+  if (found == facts.end()) return {};
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+}  // namespace
+
+std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node) {
+  std::vector<ServiceSeen> seen;
+  const auto records = or_end(job.store->records_of(job.id()));
+  const JobSubmitted* submitted = submission_in(records);
+  if (submitted == nullptr) return seen;
+  for (const auto& [name, service] : submitted->spec.services) {
+    if (!service.runs_on(static_cast<int>(node))) continue;
+    seen.push_back({name, service.type, service.type == "ssh" ? "ready" : "unknown"});
+  }
+  if (seen.empty()) return seen;
+  const std::string at = std::to_string(node);
+  const auto told = run_within({muster_program(), "exec", job.row.name, "--node", at, "--", "sh",
+                                "-c", "cat \"$MUSTER_SERVICES\"/*.json || :"},
+                               answer_limit);
+  for (ServiceSeen& one : seen) {
+    if (!told) one.note = told.error().message;
+    std::istringstream lines(told ? *told : "");
+    for (std::string line; std::getline(lines, line);) {
+      const auto facts = nlohmann::json::parse(line, nullptr, false);
+      if (text_in(facts, "name") != one.name) continue;
+      one.state = text_in(facts, "state");
+      one.note = text_in(facts, "note");
+      one.token = text_in(facts, "token");
+      one.target = text_in(facts, facts.contains("socket") ? "socket" : "port");
+    }
+  }
+  return seen;
+}
+
+int list_services(const NodePlace& place, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const FoundJob found = job_or_end(home, request_at(place, home).job.value);
+  Document document = Document::array();
+  const auto nodes = std::ranges::count(found.row.nodes, ',') + 1;
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    if (node != place.node.value_or(node)) continue;
+    for (const ServiceSeen& one : services_on(found, node)) {
+      const std::string at = found.row.name + " --node " + std::to_string(node);
+      const bool is_ssh = one.type == "ssh";
+      document.push_back(
+          {{"name", one.name},
+           {"type", one.type},
+           {"node", node},
+           {"state", one.state},
+           {"open", is_ssh ? "muster ssh " + at : "muster forward " + at + " " + one.name},
+           {"note", one.note}});
+    }
+  }
+  return print_document(document, common);
+}
+
+void add_services(CommandLine& line) {
+  line.verb<NodePlace>({"services", "List what runs beside the ranks of a job: Jupyter, VS Code"},
+                       list_services, [](Arguments& of, NodePlace& place) {
+                         of.argument("JOB", place.job, "Job name, or the beginning of one");
+                         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+                         of.option("--node", place.node, "Only of this node of the job, from 0");
+                       });
+}
+
+}  // namespace muster

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# What runs beside the ranks: a server of the job's own, a Jupyter double with its token, programs
+# that are missing, a port that nobody else on the node can reach; and that nothing of them is left.
+. "$(dirname "$0")/harness.sh"
+[ -x /usr/bin/python3 ] || skip "needs python3"
+
+cat >"$work/server.py" <<'PYTHON'
+# Serves a page at a Unix socket or a port, to those who know the token where there is one.
+import http.server, os, socket, socketserver, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    log_message = lambda self, *words: None
+    def do_GET(self):
+        token = os.environ.get("JUPYTER_TOKEN")
+        ok = token is None or self.path == "/?token=" + token
+        self.send_response(200 if ok else 403); self.end_headers()
+        self.wfile.write(f"{sys.argv[1]} of rank {os.environ.get('RANK')}\n".encode())
+class Unix(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): pass
+where = sys.argv[2]
+if where.isdigit(): http.server.ThreadingHTTPServer(("127.0.0.1", int(where)), Page).serve_forever()
+Unix(where, Page).serve_forever()
+PYTHON
+mkdir "$work/bin"
+cat >"$work/bin/jupyter" <<SH
+#!/bin/sh
+for word; do case \$word in --ServerApp.sock=*) socket=\${word#*=} ;; esac; done
+exec /usr/bin/python3 $work/server.py jupyter "\$socket"
+SH
+cat >"$work/bin/tensorboard" <<SH
+#!/bin/sh
+echo "logs: \$6"
+exec /usr/bin/python3 $work/server.py board "\$4"
+SH
+chmod +x "$work/bin/jupyter" "$work/bin/tensorboard"
+
+job_file job.yml <<YAML
+command: echo begun; while [ ! -e $work/over ]; do sleep 0.1; done
+compute: azureml:local-cluster
+resources: {instance_count: 2}
+distribution: {type: pytorch, process_count_per_instance: 1}
+environment_variables: {PATH: "$work/bin:/usr/bin:/bin"}
+services:
+  page:
+    type: custom
+    nodes: all
+    properties: {command: exec /usr/bin/python3 $work/server.py page "\$MUSTER_SERVICE_SOCKET"}
+  lab: {type: jupyter_lab}
+  board: {type: tensor_board, port: 16873, log_dir: runs}
+  code: {type: vs_code, nodes: 1}
+  own: {type: custom, port: 16874}
+  brief: {type: custom, properties: {command: exit 3}}
+  shell: {type: ssh}
+YAML
+begun() {
+  grep -qs begun "$MUSTER_HOME/jobs/$1/attempt-0/rank-0.log" \
+    && "$MUSTER" services "$1" >"$work/out" 2>"$work/err" && grep -q "with code 3" "$work/out" \
+    && [ "$(grep -c running "$work/out")" -eq 4 ]
+}
+expect 0 "$MUSTER" submit "$work/job.yml" --name beside
+until_true 60 begun beside
+cat "$work/out"
+grep -qE '^code +vs_code +1 +missing .*code-server' "$work/out" || fail "the missing program"
+grep -qE '^own +custom +0 +unknown' "$work/out" || fail "the job's own"
+has out "muster ssh beside --node 0"
+expect 0 "$MUSTER" job show-services -n beside -i 1; has out page
+! grep -q lab "$work/out" || fail "node 1 has no lab"
+! "$MUSTER" services beside -o json | grep -q '[0-9a-f]\{48\}' || fail "a token in the list"
+
+# --- by name, with the link
+expect 1 "$MUSTER" forward beside brief; has err "service brief is ended: with code 3"
+expect 1 "$MUSTER" forward beside nothing; has err "no service 'nothing'"
+expect 1 "$MUSTER" forward beside --rank 1 page; has err "with --node, not --rank"
+expect 1 "$MUSTER" forward beside --node 1 code; has err "service code is missing"
+"$MUSTER" forward beside page lab board >"$work/ports" 2>"$work/refused" &
+"$MUSTER" forward beside --node 1 0:page >"$work/ports1" 2>>"$work/refused" &
+until_true 20 grep -q page.sock "$work/ports1"
+until_true 20 grep -q board.sock "$work/ports"
+page() { /usr/bin/python3 -c 'import sys, urllib.request as u
+try: print(u.urlopen(sys.argv[1], timeout=20).read().decode())
+except u.HTTPError as e: print(e.code)' "$1"; }
+link() { grep -o "http://.* -> .*/$1.sock" "$2" | cut -d' ' -f1; }
+shows() { page "$1" 2>/dev/null | grep -q "$2"; }
+until_true 20 shows "$(link page "$work/ports")" "page of rank 0"
+until_true 20 shows "$(link page "$work/ports1")" "page of rank 1"
+lab=$(link lab "$work/ports")
+until_true 20 shows "$lab" "jupyter of rank 0"
+[ "$(page "${lab%/*}/")" = 403 ] || fail "without its token"
+until_true 20 shows "$(link board "$work/ports")" "board of rank 0"
+! (exec 3<>/dev/tcp/127.0.0.1/16873) 2>/dev/null || fail "the board can be reached by others"
+services=$(find "$MUSTER_HOME" -type d -name services -path '*local-0*')
+[ "$(stat -c %a "$services" "$services/lab.json" | tr '\n' ' ')" = "700 600 " ] || fail "modes"
+grep -q "logs: runs" "$services/board.log" || fail "log_dir"
+! grep -rqF "${lab##*=}" "$MUSTER_HOME/jobs" "$services"/*.log || fail "the token is written down"
+! pgrep -af "${lab##*=}" || fail "the token is in a command line"
+
+kill $(jobs -p)
+
+# --- the end of the ranks is that of the job, and of the services
+touch "$work/over"
+expect 0 "$MUSTER" wait beside
+until_true 20 no_process_of beside
+rm "$work/over"
+expect 0 "$MUSTER" submit "$work/job.yml" --name again
+until_true 60 begun again
+expect 0 "$MUSTER" cancel again --grace 1s
+until_true 20 no_process_of again
+expect 0 "$MUSTER" submit "$work/job.yml" --name orphan
+until_true 60 begun orphan
+for pid in $(controller_pids); do kill -9 "$pid"; done
+expect 0 "$MUSTER" cancel orphan --grace 1s
+until_true 20 no_process_of orphan

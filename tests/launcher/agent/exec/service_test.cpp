@@ -1,0 +1,100 @@
+// What becomes of a service is told in its file; the program under it is a shell here.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/node/run_directory.h"
+#include "launcher/os/read_file.h"
+#include "tests/catch.h"
+
+using namespace muster;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+class Services {
+ public:
+  Services() {
+    REQUIRE(::mkdtemp(spool_.data()) != nullptr);
+    std::filesystem::create_directory(spool_ + "/services");
+  }
+  ~Services() { std::filesystem::remove_all(spool_); }
+  Services(const Services&) = delete;
+
+  // What is known of it when it has ended.
+  std::string run(const ServiceSpec& spec, const std::string& path = "/usr/bin:/bin") {
+    StartRanks start;
+    start.services["s"] = spec;
+    AttemptLayout layout;
+    layout.spool = spool_;
+    REQUIRE(save_start(layout, start));
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setenv("PATH", path.c_str(), 1);
+      ::_exit(agent_service({spool_, "s"}));
+    }
+    int status = 1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(status == 0);
+    return text_of_file(file("json"));
+  }
+  std::string file(const std::string& kind) const { return spool_ + "/services/s." + kind; }
+
+ private:
+  std::string spool_ = "/tmp/muster-service-XXXXXX";
+};
+
+ServiceSpec custom(const std::string& command) {
+  ServiceSpec spec;
+  spec.type = "custom";
+  spec.command = command;
+  return spec;
+}
+
+TEST_CASE("a service that ended tells its code, where it listened and its token to its owner") {
+  Services services;
+  const std::string told = services.run(custom("exit 3"));
+  CHECK_THAT(told, ContainsSubstring(R"("note":"with code 3")"));
+  CHECK_THAT(told, ContainsSubstring(R"("state":"ended")"));
+  CHECK_THAT(told, ContainsSubstring("\"socket\":\"" + services.file("sock") + "\""));
+  CHECK_THAT(told, ContainsSubstring("\"token\":\""));
+  struct stat facts {};
+  REQUIRE(::stat(services.file("json").c_str(), &facts) == 0);
+  CHECK((facts.st_mode & 0777) == 0600);
+  CHECK_THAT(services.run(custom("kill -9 $$")), ContainsSubstring("with code 137"));
+  CHECK(services.run(custom("exit 3")) != told);  // another token
+}
+
+TEST_CASE("the socket's path that a program gets is short, and leads to the one that is told") {
+  Services services;
+  services.run(custom("[ ${#MUSTER_SERVICE_SOCKET} -lt 60 ] && : >$MUSTER_SERVICE_SOCKET"));
+  CHECK(path_exists(services.file("sock")));
+}
+
+TEST_CASE("a program that is missing is told with what to install") {
+  Services services;
+  ServiceSpec spec;
+  spec.type = "jupyter_lab";
+  const std::string told = services.run(spec, "/nowhere");
+  CHECK_THAT(told, ContainsSubstring(R"("state":"missing")"));
+  CHECK_THAT(told, ContainsSubstring("no program 'jupyter' in PATH; pip install jupyterlab"));
+  spec.type = "of another version";
+  CHECK_THAT(services.run(spec), ContainsSubstring("its type is unknown on this node"));
+}
+
+TEST_CASE("whether the job itself listens is not known") {
+  Services services;
+  ServiceSpec spec = custom("");
+  spec.port = 8080;
+  const std::string told = services.run(spec);
+  CHECK_THAT(told, ContainsSubstring(R"("port":8080)"));
+  CHECK_THAT(told, ContainsSubstring(R"("state":"unknown")"));
+  spec.command = "true";
+  CHECK_THAT(services.run(spec), !ContainsSubstring("socket"));
+}
+
+}  // namespace
