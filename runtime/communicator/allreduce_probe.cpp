@@ -4,10 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <span>
-#include <string>
 #include <vector>
-
-#include "runtime/protocol/number_text.h"
 
 namespace muster {
 
@@ -77,19 +74,11 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// As a line that a program reads. The text is another rank's.
-std::string figure_text(double seconds, bool is_right) {
-  return printed("%.9g %d", seconds, is_right ? 1 : 0);
-}
-
 AllreduceTime of_all_ranks(Communicator& ranks, double seconds, bool is_right) {
   AllreduceTime slowest{0, true};
-  for (const std::string& text : ranks.gather_texts(figure_text(seconds, is_right))) {
-    double theirs = 0;
-    int right = 0;
-    const bool is_read = std::sscanf(text.c_str(), "%lf %d", &theirs, &right) == 2;
-    slowest.seconds = std::max(slowest.seconds, theirs);
-    slowest.is_right = slowest.is_right && is_read && right == 1;
+  for (const AllreduceTime& time : gather_values(ranks, AllreduceTime{seconds, is_right})) {
+    slowest.seconds = std::max(slowest.seconds, time.seconds);
+    slowest.is_right = slowest.is_right && time.is_right;
   }
   return slowest;
 }

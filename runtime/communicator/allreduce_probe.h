@@ -9,12 +9,14 @@
 #include <cstddef>
 
 #include "runtime/communicator/communicator.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
 struct AllreduceTime {
   double seconds = 0;  // of one, median over the rounds, the slowest rank's
   bool is_right = false;
+  MUSTER_FIELDS(seconds, is_right)
 };
 
 AllreduceTime time_allreduce(Communicator& ranks, std::size_t bytes, int rounds);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <queue>
 
-#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {
@@ -166,18 +165,17 @@ void Encoder::encode(std::string_view text, std::vector<std::uint32_t>& tokens) 
       known_.clear();
       known_tokens_.clear();
     }
-    bool is_new = false;
-    Known& known = known_.at(word, is_new);
-    if (is_new) {
+    const auto known = known_.find(word);
+    if (known == known_.end()) {
       const std::size_t begin = tokens.size();
       encode_word(word, tokens);
-      known.begin = static_cast<std::uint32_t>(known_tokens_.size());
-      known.count = static_cast<std::uint32_t>(tokens.size() - begin);
+      known_.emplace(word, Known{static_cast<std::uint32_t>(known_tokens_.size()),
+                                 static_cast<std::uint32_t>(tokens.size() - begin)});
       known_tokens_.insert(known_tokens_.end(), tokens.begin() + static_cast<std::ptrdiff_t>(begin),
                            tokens.end());
     } else {
-      const auto begin = known_tokens_.begin() + known.begin;
-      tokens.insert(tokens.end(), begin, begin + known.count);
+      const auto begin = known_tokens_.begin() + known->second.begin;
+      tokens.insert(tokens.end(), begin, begin + known->second.count);
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {
@@ -127,8 +126,12 @@ class PairCounts {
 }  // namespace
 
 void WordCounts::add_word(std::string_view word, std::uint64_t count) {
-  bool is_new = false;
-  table_.at(word, is_new) += count;
+  const auto found = table_.find(word);
+  if (found == table_.end()) {
+    table_.emplace(word, count);
+  } else {
+    found->second += count;
+  }
 }
 
 void WordCounts::add_text(std::string_view text) {
@@ -142,14 +145,12 @@ void WordCounts::add_text(std::string_view text) {
 }
 
 void WordCounts::add(const WordCounts& other) {
-  for (const auto& entry : other.table_.entries()) {
-    add_word(other.table_.key_of(entry), entry.value);
-  }
+  for (const auto& [word, count] : other.table_) add_word(word, count);
 }
 
 std::vector<WordCounts::Counted> WordCounts::sorted() const {
   std::vector<Counted> all;
-  for (const auto& entry : table_.entries()) all.push_back({table_.key_of(entry), entry.value});
+  for (const auto& [word, count] : table_) all.push_back({word, count});
   std::sort(all.begin(), all.end(),
             [](const Counted& a, const Counted& b) { return a.word < b.word; });
   return all;

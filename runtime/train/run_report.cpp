@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include "runtime/protocol/number_text.h"
@@ -14,9 +13,14 @@
 namespace muster {
 namespace {
 
-std::string number(double value) {
-  if (!std::isfinite(value)) return "null";
-  return printed("%.9g", value);
+std::string json_text(std::uint64_t value) {
+  return std::to_string(value);
+}
+std::string json_text(std::optional<double> value) {
+  return value && std::isfinite(*value) ? printed("%.9g", *value) : "null";
+}
+std::string json_text(const std::string& words) {
+  return "\"" + words + "\"";
 }
 
 double wall_time_s() {
@@ -41,19 +45,11 @@ std::ofstream open_metrics(const std::string& path) {
 }  // namespace
 
 std::string format_metrics_line(const MetricsLine& line) {
-  return "{\"step\":" + std::to_string(line.step) +
-         ",\"total_steps\":" + std::to_string(line.total_steps) + ",\"loss\":" + number(line.loss) +
-         ",\"lr\":" + number(line.lr) + ",\"grad_norm\":" + number(line.grad_norm) +
-         ",\"tokens\":" + std::to_string(line.tokens) +
-         ",\"tokens_per_s\":" + number(line.tokens_per_s) + ",\"step_ms\":" + number(line.step_ms) +
-         ",\"compute_ms\":" + number(line.compute_ms) +
-         ",\"data_wait_ms\":" + number(line.data_wait_ms) +
-         ",\"exchange_ms\":" + number(line.exchange_ms) +
-         ",\"checkpoint_ms\":" + number(line.checkpoint_ms) + ",\"tflops\":" + number(line.tflops) +
-         ",\"mfu_a\":" + number(line.mfu_a) + ",\"mfu_b\":" + number(line.mfu_b) +
-         ",\"hfu\":" + number(line.hfu.value_or(std::numeric_limits<double>::quiet_NaN())) +
-         ",\"peak_tflops\":" + number(line.peak_tflops) + ",\"peak_origin\":\"" + line.peak_origin +
-         "\"}\n";
+  std::string text;
+  MetricsLine::fields(line, [&](const char* name, const auto& value) {
+    text += (text.empty() ? "{" : ",") + json_text(std::string(name)) + ":" + json_text(value);
+  });
+  return text + "}\n";
 }
 
 RunReport::RunReport(const TrainOptions& options, const RankVariables& variables,
@@ -139,18 +135,13 @@ void RunReport::write_metrics(std::uint64_t step, const StepOutcome& outcome, co
     file.clear();  // after a full disk this line may fit again
     file << metrics << std::flush;
   }
-  std::vector<Scalar> scalars{{"loss", static_cast<float>(line.loss)},
-                              {"lr", static_cast<float>(line.lr)},
-                              {"grad_norm", static_cast<float>(line.grad_norm)},
-                              {"tokens_per_s", static_cast<float>(line.tokens_per_s)},
-                              {"tflops", static_cast<float>(line.tflops)},
-                              {"mfu_a", static_cast<float>(line.mfu_a)},
-                              {"mfu_b", static_cast<float>(line.mfu_b)},
-                              {"time/step_ms", static_cast<float>(line.step_ms)},
-                              {"time/compute_ms", static_cast<float>(line.compute_ms)},
-                              {"time/data_wait_ms", static_cast<float>(line.data_wait_ms)},
-                              {"time/exchange_ms", static_cast<float>(line.exchange_ms)},
-                              {"time/checkpoint_ms", static_cast<float>(line.checkpoint_ms)}};
+  std::vector<Scalar> scalars;
+  MetricsLine::fields(line, [&](const std::string& name, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const double&>) {
+      if (name == "peak_tflops") return;
+      scalars.push_back({(name.ends_with("_ms") ? "time/" : "") + name, static_cast<float>(value)});
+    }
+  });
   if (line.hfu) scalars.push_back({"hfu", static_cast<float>(*line.hfu)});
   events_->write(wall_time_s(), step, scalars);
 }

@@ -20,6 +20,7 @@
 #include "runtime/report/tensorboard.h"
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/options.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -53,6 +54,9 @@ struct MetricsLine {
   std::optional<double> hfu = {};
   double peak_tflops = 0;
   std::string peak_origin = {};  // words, no quotes
+  MUSTER_FIELDS(step, total_steps, loss, lr, grad_norm, tokens, tokens_per_s, step_ms, compute_ms,
+                data_wait_ms, exchange_ms, checkpoint_ms, tflops, mfu_a, mfu_b, hfu, peak_tflops,
+                peak_origin)
 };
 
 // The line with its "\n".

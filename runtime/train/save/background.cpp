@@ -3,19 +3,17 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/tensor_stats.h"
-#include "runtime/train/save/save.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t huge_page_bytes = 2 << 20;
-constexpr std::size_t page_bytes = 4096;
 
 // First letter of a note.
 constexpr char is_done = '+';      // then the rank's part, or the trouble after the commit
@@ -34,18 +32,13 @@ constexpr auto look_pause = std::chrono::milliseconds(5);
 
 }  // namespace
 
-PageMemory::PageMemory(std::size_t floats)
-    : memory_(std::max<std::size_t>(floats * sizeof(float), 1) + huge_page_bytes,
-              PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1) {
-  if (memory_.get() == nullptr) throw std::bad_alloc();
-  (void)::madvise(memory_.get(), memory_.bytes(), MADV_HUGEPAGE);  // small pages do as well
-  const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
-  const std::uintptr_t begin = (address + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
-  char* first = static_cast<char*>(memory_.get()) + (begin - address);
-  for (std::size_t at = 0; at < floats * sizeof(float); at += page_bytes) {
-    const_cast<volatile char*>(first)[at] = 0;
-  }
-  floats_ = {reinterpret_cast<float*>(first), floats};
+PageMemory::PageMemory(std::size_t floats) {
+  const std::size_t bytes = (floats * sizeof(float) / huge_page_bytes + 1) * huge_page_bytes;
+  memory_.reset(static_cast<char*>(std::aligned_alloc(huge_page_bytes, bytes)));
+  if (!memory_) throw std::bad_alloc();
+  (void)::madvise(memory_.get(), bytes, MADV_HUGEPAGE);  // small pages do as well
+  std::memset(memory_.get(), 0, bytes);
+  floats_ = {reinterpret_cast<float*>(memory_.get()), floats};
 }
 
 BackgroundSave::BackgroundSave(SaveContext& context, const FlatSpace& space, Communicator& ranks)
@@ -84,8 +77,7 @@ PlaneSpans BackgroundSave::slot_planes() const {
 SourceHashes BackgroundSave::copy(const TrainingState& state,
                                   const std::function<void(std::uint64_t)>& filled) {
   const std::uint64_t count = owned_.size();
-  const PlaneSpans sources{state.own(state.weights), state.own(state.exp_avg),
-                           state.own(state.exp_avg_sq)};
+  const PlaneSpans sources = state.own_planes();
   SourceHashes hashes;
   hashes.owned.emplace();
   for (std::size_t plane = 0; plane < flat_planes; ++plane) {

@@ -24,7 +24,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/protocol/descriptor.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save/save.h"
 
@@ -42,7 +41,7 @@ class PageMemory {
   std::span<const float> floats() const { return floats_; }
 
  private:
-  Mapping memory_;
+  AlignedBuffer memory_;
   std::span<float> floats_;
 };
 
