@@ -46,22 +46,18 @@ int wrong_use(const std::string& sentence) {
   return usage_error;
 }
 
-// `--home H --controller C --node N [--ready-fd F]` from `words[1]` on; false: something else.
+// `--home H --controller C --node N` from `words[1]` on; false: something else.
 bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
   if (words.size() % 2 == 0) return false;
-  std::string ready_fd = std::to_string(options.ready_fd);
   const std::map<std::string, std::string*> places{{"--home", &options.home},
                                                    {"--controller", &options.controller},
-                                                   {"--node", &options.node},
-                                                   {"--ready-fd", &ready_fd}};
+                                                   {"--node", &options.node}};
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
     const auto place = places.find(words[i]);
     if (place == places.end()) return false;
     *place->second = words[i + 1];
   }
-  const auto fd = read_integer(ready_fd);
-  options.ready_fd = static_cast<int>(fd.value_or(-1));
-  return fd && !options.controller.empty() && !options.node.empty();
+  return !options.controller.empty() && !options.node.empty();
 }
 
 constexpr Milliseconds stop_answer_limit{5000};
@@ -150,8 +146,8 @@ int agent_process(const std::vector<std::string>& words) {
   const bool known = verb == "serve" || verb == "attach" || verb == "relay";
   if (!known || !read_agent_options(words, options)) {
     return wrong_use(
-        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME "
-        "[--ready-fd N], or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
+        "use: muster agent serve|attach|relay --home DIR --controller ID --node NAME, "
+        "or mpi-start, mpi-rank, read-health, probe; muster starts agents itself");
   }
   if (verb == "relay") return agent_relay();
   return verb == "serve" ? agent_serve(options) : agent_attach(options);

@@ -93,7 +93,7 @@ Result<std::optional<Received<FromController>>> ControllerClient::receive(Millis
     auto frame = reader_.next();
     if (!frame) return frame.error();
     if (*frame) {
-      auto message = decode_from_controller(std::move(**frame));
+      auto message = decode<FromController>(std::move(**frame));
       if (!message) return message.error();
       return std::optional<Received<FromController>>(std::move(*message));
     }

@@ -19,7 +19,7 @@
 #include "launcher/controller/store/home.h"
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 #include "runtime/protocol/keyed_hash.h"
 #include "scheduler/model/record.h"
 #include "scheduler/text/duration.h"

@@ -15,7 +15,7 @@
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 

@@ -12,7 +12,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "health/model/finding.h"

@@ -40,11 +40,11 @@ std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us) {
 // A controller says Hello, mpi-start asks for a daemon.
 void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame) {
   end_with_lease();  // one that stood still beyond it hears nobody before it has ended its ranks
-  auto hello = decode_to_agent(frame);
+  auto hello = decode<ToAgent>(frame);
   if (hello && std::holds_alternative<Hello>(hello->message)) {
     return greet(peer, std::get<Hello>(hello->message));
   }
-  auto asked = decode_from_agent(std::move(frame));
+  auto asked = decode<FromAgent>(std::move(frame));
   if (asked && std::holds_alternative<RemoteStartAsked>(asked->message)) {
     return attempts_.ask(peer, std::move(std::get<RemoteStartAsked>(asked->message)));
   }
@@ -97,7 +97,7 @@ void Agent::line_lost() {
 
 void Agent::controller_frame(Frame frame) {
   end_with_lease();
-  auto received = decode_to_agent(std::move(frame));
+  auto received = decode<ToAgent>(std::move(frame));
   if (!received) return log_line(received.error().message);
   std::visit(
       [&](const auto& message) {

@@ -31,13 +31,8 @@ int fail(const std::string& message) {
   return could_not_start;
 }
 
-void report_ready(int fd) {
-  [[maybe_unused]] const ssize_t told = ::write(fd, "R", 1);
-  ::close(fd);
-}
-
 // In the daemon; `ready` is where the process that was called waits.
-int serve_in_background(const AgentOptions& options, const RunDirectory& run, int ready) {
+int serve_in_background(const AgentOptions& options, const RunDirectory& run, Fd ready) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   ::dup2(null.get(), STDIN_FILENO);
   ::dup2(null.get(), STDOUT_FILENO);  // it belongs to a transport, which must see its end
@@ -65,8 +60,8 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
   if (!listener) return fail(listener.error().message);
   if (!has_log) ::dup2(null.get(), STDERR_FILENO);  // so far it could still say why not
   log_line("serves " + run.path);
-  report_ready(ready);
-  if (options.ready_fd >= 0) report_ready(options.ready_fd);
+  [[maybe_unused]] const ssize_t told = ::write(ready.get(), "R", 1);
+  ready.reset();
 
   agent.open(std::move(*listener));
   io.run();
@@ -77,14 +72,14 @@ int serve_in_background(const AgentOptions& options, const RunDirectory& run, in
 
 // Closes what came from the caller by accident: a ssh channel must not stay open because an agent
 // holds a copy of it. What the agent opened itself closes on exec and is told apart by that.
-void close_inherited(int ready_fd) {
+void close_inherited() {
   std::vector<int> accidents;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
     const int fd = static_cast<int>(std::strtol(entry.path().filename().c_str(), nullptr, 10));
     const int flags = ::fcntl(fd, F_GETFD);
-    const bool is_ours = fd <= STDERR_FILENO || fd == ready_fd;
-    if (!is_ours && flags >= 0 && (flags & FD_CLOEXEC) == 0) accidents.push_back(fd);
+    const bool is_ours = fd <= STDERR_FILENO || flags < 0 || (flags & FD_CLOEXEC) != 0;
+    if (!is_ours) accidents.push_back(fd);
   }
   for (const int fd : accidents) ::close(fd);
 }
@@ -114,9 +109,8 @@ int agent_serve(const AgentOptions& options) {
   }
   ::setsid();
   line->read_end.reset();
-  close_inherited(options.ready_fd);
-  if (options.ready_fd >= 0) ::fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
-  std::exit(serve_in_background(options, *run, line->write_end.release()));
+  close_inherited();
+  std::exit(serve_in_background(options, *run, std::move(line->write_end)));
 }
 
 }  // namespace muster

@@ -340,10 +340,10 @@ void Controller::report_first_contact(const LinkUp& up) {
   log_warning(up.first_contact);
 }
 
-void Controller::node_down(const NodeId& node, const LinkFailure& failure,
-                           std::optional<Interval> silent_us) {
-  LinkDown down{node, failure, on_this_host(silent_us)};
-  if (const AgentConnection* lost = pool_.find(node)) down.silent = lost->silent_at_loss();
+void Controller::node_down(const NodeId& node, const LinkFailure& failure) {
+  const AgentConnection& lost = *pool_.find(node);
+  LinkDown down{node, failure, on_this_host(lost.silence_at_loss())};
+  down.silent = lost.silent_at_loss();
   observe(std::move(down));
 }
 

@@ -87,8 +87,7 @@ class Controller final : public Observer, private NodeListener {
 
   // After all the other listeners.
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   void progress(const JobId& job, const JobEvent& event) override;
   void store_steps();
   void report_first_contact(const LinkUp& up);

@@ -25,7 +25,6 @@
 #include "launcher/controller/controller.h"
 #include "launcher/controller/store/store.h"
 #include "launcher/os/fd.h"
-#include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"
 #include "launcher/os/timers.h"
 #include "launcher/relay/fan_out_tree.h"

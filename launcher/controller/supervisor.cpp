@@ -14,7 +14,6 @@
 #include <iostream>
 
 #include "launcher/os/child.h"
-#include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
 
@@ -49,19 +48,11 @@ std::string how_it_ended(int status) {
   return "ended with " + std::to_string(WEXITSTATUS(status));
 }
 
-// The process that was called waits at the other end, and ends as the start does.
-class Starter {
- public:
-  explicit Starter(Fd line) : line_(std::move(line)) {}
-  bool waits() const { return static_cast<bool>(line_); }
-  void tell(char word) {
-    [[maybe_unused]] const bool told = !line_ || write_all(line_.get(), std::string(1, word));
-    line_.reset();
-  }
-
- private:
-  Fd line_;
-};
+// The process that was called waits at the other end, if any, and ends as the start does.
+void tell(Fd& starter, char word) {
+  [[maybe_unused]] const bool told = !starter || write_all(starter.get(), {&word, 1});
+  starter.reset();
+}
 
 class Supervisor {
  public:
@@ -83,7 +74,7 @@ class Supervisor {
   const ControllerOptions& options_;
   const Fd& lock_;
   Fd signals_;
-  Starter starter_;
+  Fd starter_;
   bool is_told_to_end_ = false;
 };
 
@@ -95,8 +86,8 @@ int Supervisor::run() {
     const bool in_order = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (in_order || is_told_to_end_ || is_unlinked(lock_)) break;
     if (WIFEXITED(status) && WEXITSTATUS(status) == another_controller_serves) continue;
-    if (starter_.waits()) {
-      starter_.tell(start_failed);
+    if (starter_) {
+      tell(starter_, start_failed);
       return start_did_fail;
     }
     const Milliseconds length = pauses.after(time_since(begun));
@@ -105,7 +96,7 @@ int Supervisor::run() {
                 std::to_string(length.count()) + " ms");
     if (!pause(length)) break;
   }
-  starter_.tell(controller_serves);
+  tell(starter_, controller_serves);
   return 0;
 }
 
@@ -115,7 +106,7 @@ bool Supervisor::takes_turn() {
     const auto lock = take_lock_file(options_.home.lock());
     if (!lock || is_unlinked(lock_)) return false;
     if (*lock) return !has_waited || ::access(options_.home.socket().c_str(), F_OK) == 0;
-    starter_.tell(controller_serves);
+    tell(starter_, controller_serves);
     if (!pause(orphan_interval)) return false;
   }
 }
@@ -123,12 +114,11 @@ bool Supervisor::takes_turn() {
 // From the start of a controller to its end, as waitpid tells it.
 int Supervisor::one_life() {
   constexpr int never_lived = start_did_fail << 8;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return never_lived;
-  Fd line(ends[0]);
-  Fd childs_end(ends[1]);
-  const pid_t child = start(childs_end);
-  childs_end.reset();
+  auto ends = make_pipe();
+  if (!ends) return never_lived;
+  Fd& line = ends->read_end;
+  const pid_t child = start(ends->write_end);
+  ends->write_end.reset();
   if (child < 0) return never_lived;
   while (true) {
     int status = 0;
@@ -137,7 +127,7 @@ int Supervisor::one_life() {
     if (::poll(ready, line ? 2 : 1, -1) < 0) continue;
     if (line && ready[1].revents != 0) {
       char word = 0;
-      if (::read(line.get(), &word, 1) == 1) starter_.tell(word);
+      if (::read(line.get(), &word, 1) == 1) tell(starter_, word);
       line.reset();
     }
     if (ready[0].revents != 0) take_signals(child);
@@ -203,19 +193,19 @@ void leave_terminal(const Home& home) {
 // In the daemon: where to say how the start went.
 Result<Fd> detach(const Home& home) {
   const auto failed = [] { return Error{"cannot start the controller: " + errno_text()}; };
-  int line[2];
-  if (::pipe2(line, O_CLOEXEC) != 0) return failed();
+  auto line = make_pipe();
+  if (!line) return failed();
   const pid_t first = ::fork();
   if (first < 0) return failed();
   if (first > 0) {
-    ::close(line[1]);
-    end_like_the_start(Fd(line[0]));
+    line->write_end.reset();
+    end_like_the_start(std::move(line->read_end));
   }
-  ::close(line[0]);
+  line->read_end.reset();
   ::setsid();
   if (const pid_t second = ::fork(); second != 0) ::_exit(second > 0 ? 0 : start_did_fail);
   leave_terminal(home);
-  return Fd(line[1]);
+  return std::move(line->write_end);
 }
 
 Fd signals_as_a_file() {
@@ -238,7 +228,7 @@ int serve_as_daemon(const ControllerOptions& options, Fd starter) {
   }
   const bool is_served = lock && !*lock;  // by another supervisor
   if (!is_served) log_error(lock ? "cannot write: " + errno_text() : lock.error().message);
-  Starter(std::move(starter)).tell(is_served ? controller_serves : start_failed);
+  tell(starter, is_served ? controller_serves : start_failed);
   return is_served ? 0 : start_did_fail;
 }
 

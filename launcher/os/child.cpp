@@ -119,12 +119,6 @@ Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> 
   return child;
 }
 
-void kill_and_reap(pid_t child) {
-  ::kill(-child, SIGKILL);  // it leads a session: its ProxyCommand goes, too
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-}
-
 Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit) {
   const std::string words = joined(argv, " ");
   // Files in memory cannot block the way pipes do.

@@ -25,9 +25,6 @@ struct Inherit {
 // are not named in `inherited` are /dev/null.
 Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> inherited);
 
-// Kills and reaps; returns at once, a killed child of ours does not linger.
-void kill_and_reap(pid_t child);
-
 // A program of this machine run to its end, within a time limit, with nothing to read. Blocks for
 // that long at most. No shell: the words are the program's arguments.
 

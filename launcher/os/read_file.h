@@ -1,9 +1,10 @@
-// Files opened, read and replaced as a whole. Thread-safe; false leaves errno.
+// Files opened, read, replaced and locked as a whole. Thread-safe; false leaves errno.
 #pragma once
 
 #include <sys/types.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,5 +29,17 @@ std::string text_of_file(const std::filesystem::path& path);
 // writes to it, a device may never end: both are refused at once. The Error names the path and what
 // is there instead; errno says why.
 Result<Fd> open_regular_file(const std::string& path);
+
+// A file whose lock makes its holder the one process of its kind. The kernel lets go when the
+// holder dies, however it dies.
+
+// Made where it is missing, mode 0600. Nothing: another process holds it.
+Result<std::optional<Fd>> take_lock_file(const std::filesystem::path& path);
+
+// Looking takes the lock for an instant, which can turn away a process that wants it just then.
+bool is_locked(const std::filesystem::path& path);
+
+// The file was removed, or its directory: nobody looks for its holder there any more.
+bool is_unlinked(const Fd& lock);
 
 }  // namespace muster

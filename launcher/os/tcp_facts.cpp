@@ -14,11 +14,8 @@ namespace muster {
 namespace {
 
 bool is_own_address(const sockaddr_storage& address, socklen_t size) {
-  const int probe = ::socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (probe < 0) return false;
-  const bool is_own = ::bind(probe, reinterpret_cast<const sockaddr*>(&address), size) == 0;
-  ::close(probe);
-  return is_own;
+  const Fd probe(::socket(address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe && ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0;
 }
 
 // Who sent the error, with port 0; nothing: not known.

@@ -1,10 +1,7 @@
 #include "launcher/os/timers.h"
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
-
-#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -31,12 +28,6 @@ class AsioAlarm : public Alarm {
 
 }  // namespace
 
-SteadyTime AsioTimers::now() const { return std::chrono::steady_clock::now(); }
-
-Time AsioTimers::wall_now() const { return wall_clock_now(); }
-
-RawTime AsioTimers::raw_now() const { return raw_time(); }
-
 std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void()> what) {
   auto call = std::make_shared<Call>(io_);
   call->what = std::move(what);
@@ -46,7 +37,5 @@ std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void(
   });
   return std::make_unique<AsioAlarm>(std::move(call));
 }
-
-void AsioTimers::post(std::function<void()> call) { boost::asio::post(io_, std::move(call)); }
 
 }  // namespace muster

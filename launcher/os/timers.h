@@ -6,11 +6,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 
 #include "launcher/os/clocks.h"
-#include "scheduler/text/clock.h"
+#include "scheduler/text/duration.h"
 
 namespace muster {
 
@@ -38,11 +40,11 @@ class Timers {
 class AsioTimers : public Timers {
  public:
   explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}
-  SteadyTime now() const override;
-  Time wall_now() const override;
-  RawTime raw_now() const override;
+  SteadyTime now() const override { return std::chrono::steady_clock::now(); }
+  Time wall_now() const override { return wall_clock_now(); }
+  RawTime raw_now() const override { return raw_time(); }
   std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override;
-  void post(std::function<void()> call) override;
+  void post(std::function<void()> call) override { boost::asio::post(io_, std::move(call)); }
 
  private:
   boost::asio::io_context& io_;

@@ -14,21 +14,6 @@ constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
 constexpr Milliseconds shortest_wait{1};  // that is a phase of the launch
 
-// Tells the tree of its end.
-class WatchedLink final : public Link {
- public:
-  WatchedLink(std::unique_ptr<Link> link, std::function<void()> gone)
-      : link_(std::move(link)), gone_(std::move(gone)) {}
-  ~WatchedLink() override { gone_(); }
-  void start(Handlers handlers) override { link_->start(std::move(handlers)); }
-  void write(std::string bytes) override { link_->write(std::move(bytes)); }
-  std::size_t queued_bytes() const override { return link_->queued_bytes(); }
-
- private:
-  std::unique_ptr<Link> link_;
-  std::function<void()> gone_;
-};
-
 LinkFailure given_up(const NodeId& node) {
   return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
 }
@@ -68,7 +53,7 @@ FanOutWay way_to_node(const ConnectSettings& limits, const FanOutView& view) {
     if (best == nullptr || rank(each) < rank(*best)) best = &each;
   }
   if (best != nullptr) return GoThrough{best->id};
-  const bool has_hope = view.hopeful + view.returning + view.idle > 0 || is_being_tried(view);
+  const bool has_hope = view.hopeful + view.returning > 0 || is_being_tried(view);
   if (has_hope && !view.is_impatient) return StayWaiting{};
   return GoDirectly{};
 }
@@ -83,7 +68,7 @@ bool wants_relay(const ConnectSettings& limits, const FanOutView& view, int wait
   return waiting > room;
 }
 
-void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Done done) {
+void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   limits_ = launch.connect;
   Member& member = members_[node.id];
   const std::uint64_t attempt = member.attempt = next_attempt_++;
@@ -161,7 +146,6 @@ FanOutView FanOutTree::view() const {
     view.direct += (connecting != nullptr && !connecting->parent) || (up != nullptr && !up->parent);
     view.hopeful += (connecting != nullptr && member.is_fresh) ||
                     std::holds_alternative<StartingRelay>(member.relay);
-    view.idle += can_have_relay(member);
     view.returning +=
         connecting != nullptr ? !member.is_fresh && !member.is_alone : can_soon_have_relay(member);
     const auto* relay = std::get_if<std::shared_ptr<RelayClient>>(&member.relay);
@@ -239,31 +223,34 @@ void FanOutTree::wait_for_patience() {
 
 void FanOutTree::go_directly(const NodeId& node, Want want) {
   members_[node].state = Connecting{};
+  try_directly(node, std::move(want), {});
+}
+
+void FanOutTree::try_directly(const NodeId& node, Want want, std::function<void()> when_there) {
   want.under_way = timers_.now();
-  const NodeAddress address = want.node;
-  const AgentLaunch launch = want.launch;
-  direct_.connect(address, launch,
-                  [weak = weak_from_this(), node, want = std::move(want)](ConnectResult result) {
+  direct_.connect(want.node, want.launch,
+                  [weak = weak_from_this(), node, want,
+                   when_there = std::move(when_there)](ConnectResult result) {
                     const auto self = weak.lock();
-                    if (self) self->arrived(node, want, std::move(result));
+                    if (!self) return;
+                    if (when_there && std::holds_alternative<Connected>(result)) when_there();
+                    self->arrived(node, want, std::move(result));
                   });
 }
 
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
   want.under_way = timers_.now();
-  const NodeAddress address = want.node;
-  const AgentLaunch launch = want.launch;
-  relay_of(parent)->connect(
-      address, launch,
-      [weak = weak_from_this(), node, parent, want = std::move(want)](ConnectResult result) {
-        const auto self = weak.lock();
-        if (!self) return;
-        const auto* failure = std::get_if<LinkFailure>(&result);
-        if (failure != nullptr) return self->failed_through(node, parent, want, *failure);
-        self->is_proven_ = true;
-        self->arrived(node, want, std::move(result));
-      });
+  relay_of(parent)->connect(want.node, want.launch,
+                            [weak = weak_from_this(), node, parent, want](ConnectResult result) {
+                              const auto self = weak.lock();
+                              if (!self) return;
+                              if (const auto* why = std::get_if<LinkFailure>(&result)) {
+                                return self->failed_through(node, parent, want, *why);
+                              }
+                              self->is_proven_ = true;
+                              self->arrived(node, want, std::move(result));
+                            });
 }
 
 // Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
@@ -277,16 +264,9 @@ void FanOutTree::failed_through(const NodeId& node, const NodeId& parent, Want w
     member.is_fresh = false;
   }
   if (!is_proven_) suspect(parent);
-  want.under_way = timers_.now();
-  direct_.connect(want.node, want.launch,
-                  [weak = weak_from_this(), node, parent, want, failure,
-                   is_parent_there](ConnectResult result) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    const bool is_there = std::holds_alternative<Connected>(result);
-                    if (is_there && is_parent_there) self->cannot_reach(parent, node, failure);
-                    self->arrived(node, want, std::move(result));
-                  });
+  try_directly(node, std::move(want), [this, node, parent, failure, is_parent_there] {
+    if (is_parent_there) cannot_reach(parent, node, failure);
+  });
   replan();
 }
 
@@ -414,8 +394,7 @@ void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
   replan();
 }
 
-void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch,
-                     std::function<void(ConnectResult)> done) {
+void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   if (node.transport != TransportKind::local) {
     return direct_->connect(node, launch, std::move(done));
   }

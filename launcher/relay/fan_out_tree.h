@@ -35,7 +35,6 @@ struct FanOutView {
   int nodes = 0;      // connected, being connected or waiting, with this one
   int direct = 0;     // of these, connected directly or being so
   int hopeful = 0;    // will soon be parents: in their first try, or with a relay that is starting
-  int idle = 0;       // connected and without a relay: one could be started
   int returning = 0;  // have been there and lost a link or a relay: hope when there is no place
   bool is_proven = false;     // a node has been reached through another
   bool is_broken = false;     // lately none could be
@@ -72,8 +71,7 @@ class FanOut final : public Transport {
   FanOut(Timers& timers, std::unique_ptr<Transport> direct, Note note)
       : timers_(timers), direct_(std::move(direct)), note_(std::move(note)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override;
 
  private:
   Timers& timers_;
@@ -84,19 +82,17 @@ class FanOut final : public Transport {
 
 class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
  public:
-  using Done = std::function<void(ConnectResult)>;
-
   FanOutTree(Timers& timers, Transport& direct, std::string target, FanOut::Note note)
       : timers_(timers), direct_(direct), target_(std::move(target)), note_(std::move(note)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch, Done done);
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done);
   void link_gone(const NodeId& node, std::uint64_t attempt);
 
  private:
   struct Want {
     NodeAddress node;
     AgentLaunch launch;
-    Done done;
+    ConnectDone done;
     std::uint64_t attempt = 0;
     SteadyTime since;        // asked for
     SteadyTime under_way{};  // on the way that is tried now
@@ -143,6 +139,7 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   void start_relays(FanOutView& view, int waiting);
   void wait_for_patience();
   void go_directly(const NodeId& node, Want want);
+  void try_directly(const NodeId& node, Want want, std::function<void()> when_there);
   void go_through(const NodeId& node, const NodeId& parent, Want want);
   void failed_through(const NodeId& node, const NodeId& parent, Want want,
                       const LinkFailure& failure);

@@ -31,26 +31,9 @@ ConnectProfile believable(ConnectProfile profile) {
   return profile;
 }
 
-class RelayLink final : public Link {
- public:
-  RelayLink(std::shared_ptr<RelayStream> stream, std::function<void()> hang_up)
-      : stream_(std::move(stream)), hang_up_(std::move(hang_up)) {}
-  ~RelayLink() override {
-    stream_->abandon();
-    hang_up_();
-  }
-  void start(Handlers handlers) override { stream_->start(std::move(handlers)); }
-  void write(std::string bytes) override { stream_->write(std::move(bytes)); }
-  std::size_t queued_bytes() const override { return stream_->queued_bytes(); }
-
- private:
-  std::shared_ptr<RelayStream> stream_;
-  std::function<void()> hang_up_;
-};
-
 }  // namespace
 
-void RelayStream::start(Link::Handlers handlers) {
+void RelayStream::start(Handlers handlers) {
   handlers_ = std::move(handlers);
   timers_.post([self = shared_from_this()] { self->deliver_early(); });
 }
@@ -166,7 +149,7 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
     if (!*frame) return;
     if ((**frame).header.size() > longest_header_bytes)
       return lose("unexpected message from relay");
-    auto message = decode_from_relay(std::move(**frame));
+    auto message = decode<FromRelay>(std::move(**frame));
     if (!message) return lose(message.error().message);
     std::visit([&](const auto& each) { on(each, std::move(message->payload)); }, message->message);
   }
@@ -180,8 +163,7 @@ int RelayClient::nodes() const {
                           }));
 }
 
-void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch,
-                          std::function<void(ConnectResult)> done) {
+void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
   if (!link_) return done(LinkFailure{LinkFailureKind::lost, describe(node) + lost_relay});
   RelayConnect request;
   request.ticket = next_ticket_++;
@@ -209,7 +191,8 @@ std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening&
         if (const auto self = weak.lock()) self->send(message, payload);
       });
   carried_.emplace(ticket, Carried{stream, opening.is_relay});
-  return std::make_unique<RelayLink>(std::move(stream), [weak = weak_from_this(), ticket] {
+  return std::make_unique<WatchedLink>(stream, [weak = weak_from_this(), ticket, stream] {
+    stream->abandon();
     const auto self = weak.lock();
     if (self && self->carried_.erase(ticket) > 0) self->send(RelayHangUp{ticket});
   });

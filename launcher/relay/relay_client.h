@@ -18,9 +18,24 @@
 
 namespace muster {
 
+// Tells of its own end.
+class WatchedLink final : public Link {
+ public:
+  WatchedLink(std::shared_ptr<Link> link, std::function<void()> gone)
+      : link_(std::move(link)), gone_(std::move(gone)) {}
+  ~WatchedLink() override { gone_(); }
+  void start(Handlers handlers) override { link_->start(std::move(handlers)); }
+  void write(std::string bytes) override { link_->write(std::move(bytes)); }
+  std::size_t queued_bytes() const override { return link_->queued_bytes(); }
+
+ private:
+  std::shared_ptr<Link> link_;
+  std::function<void()> gone_;
+};
+
 // One Link that a relay carries, as its RelayClient and its owner share it: what waits for room at
 // the relay, and what has come before anybody listened.
-class RelayStream : public std::enable_shared_from_this<RelayStream> {
+class RelayStream final : public Link, public std::enable_shared_from_this<RelayStream> {
  public:
   using Send = std::function<void(const ToRelay&, std::string_view payload)>;
 
@@ -29,9 +44,9 @@ class RelayStream : public std::enable_shared_from_this<RelayStream> {
   const std::string& peer() const { return peer_; }
 
   // The owner's side.
-  void start(Link::Handlers handlers);
-  void write(std::string bytes);
-  std::size_t queued_bytes() const { return queued_bytes_ + unacknowledged_; }
+  void start(Handlers handlers) override;
+  void write(std::string bytes) override;
+  std::size_t queued_bytes() const override { return queued_bytes_ + unacknowledged_; }
   void abandon();  // nothing is called any more
 
   // The client's side.
@@ -48,7 +63,7 @@ class RelayStream : public std::enable_shared_from_this<RelayStream> {
   std::int64_t ticket_;
   std::string peer_;  // for messages
   Send send_;
-  std::optional<Link::Handlers> handlers_;  // none: not started, or over
+  std::optional<Handlers> handlers_;  // none: not started, or over
   bool is_listening_ = false;
   std::deque<std::string> queue_;
   std::size_t sent_of_front_ = 0;
@@ -70,8 +85,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
 
   void start();
   // As Transport::connect. The link lives as long as its owner, the relay or the node does.
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done);
   bool is_lost() const { return !link_; }
   bool is_idle() const { return carried_.empty() && opening_.empty(); }
   int nodes() const;  // reached through it or being so; not the relays on these
@@ -80,7 +94,7 @@ class RelayClient : public std::enable_shared_from_this<RelayClient> {
   struct Opening {
     NodeAddress node;
     bool is_relay = false;
-    std::function<void(ConnectResult)> done;
+    ConnectDone done;
   };
 
   struct Carried {

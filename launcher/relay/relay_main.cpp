@@ -40,8 +40,8 @@ class Relay {
 
  private:
   void take(Frame frame) {
-    heard_at_ = std::chrono::steady_clock::now();
-    auto message = decode_to_relay(std::move(frame));
+    watch_silence();
+    auto message = decode<ToRelay>(std::move(frame));
     if (!message) return end(message.error().message);
     server_.take(message->message, std::move(message->payload));
   }
@@ -49,11 +49,7 @@ class Relay {
   void watch_silence() {
     silence_.expires_after(silence_limit);
     silence_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
-      if (std::chrono::steady_clock::now() - heard_at_ > silence_limit) {
-        return end("its controller does not respond");
-      }
-      watch_silence();
+      if (!error) end("its controller does not respond");
     });
   }
 
@@ -66,7 +62,6 @@ class Relay {
   FramePipe pipe_;
   boost::asio::steady_timer silence_;
   RelayServer server_;
-  std::chrono::steady_clock::time_point heard_at_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace

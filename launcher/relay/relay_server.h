@@ -19,7 +19,7 @@
 
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/wire/frame.h"
 #include "launcher/wire/relay_message.h"
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "scheduler/text/text.h"
+
 namespace muster {
 
 std::string unsafe_path_reason(std::string_view path) {
@@ -42,9 +44,7 @@ Fd open_directory_beneath(const Fd& root, std::string_view path, bool create) {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   Fd at(::openat(root.get(), ".", flags));
   while (at && !path.empty()) {
-    const std::size_t slash = path.find('/');
-    const std::string part(path.substr(0, slash));
-    path.remove_prefix(slash == std::string_view::npos ? path.size() : slash + 1);
+    const std::string part(take_until(path, '/'));
     if (create && ::mkdirat(at.get(), part.c_str(), 0755) != 0 && errno != EEXIST) {
       return Fd{};
     }

@@ -341,6 +341,17 @@ Error stage_error(std::string_view attempt, const fs::path& path, int error_numb
                "': " + reason(path, error_number)};
 }
 
+void FirstSentences::add(std::string sentence) {
+  if (list.size() < limit)
+    list.push_back(std::move(sentence));
+  else
+    ++further;
+}
+
+void FirstSentences::finish(const std::string& what) {
+  if (further != 0) list.push_back("and " + std::to_string(further) + " more such " + what);
+}
+
 std::string readable_bytes(std::int64_t bytes) {
   if (bytes >= 1024) return bytes_text(static_cast<std::uint64_t>(bytes));
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");

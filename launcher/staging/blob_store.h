@@ -16,6 +16,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/os/fd.h"
 #include "launcher/staging/content_hash.h"
@@ -100,6 +101,16 @@ class BlobReceiver {
 // The sentence for a failed call on a file, any thread:
 // "cannot <attempt> '<path>': <why>", and for a full file system how much is free and what to do.
 Error stage_error(std::string_view attempt, const std::filesystem::path& path, int error_number);
+
+// What went wrong many times, for a person: the first sentences, and how many more there were.
+struct FirstSentences {
+  static constexpr std::size_t limit = 20;
+  std::vector<std::string> list{};
+  std::size_t further = 0;
+
+  void add(std::string sentence);
+  void finish(const std::string& what);  // "and 7 more such <what>"
+};
 
 // "3.2 GiB", "17 bytes": for sentences.
 std::string readable_bytes(std::int64_t bytes);

@@ -1,7 +1,6 @@
 #include "launcher/staging/collect.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <memory>
 
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/blob_store.h"
 
 namespace muster {
 
@@ -19,21 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A person reads them; a folder of a million sockets has as many.
-constexpr std::size_t problems_limit = 20;
-
 }  // namespace
-
-void CollectReader::Sentences::add(std::string sentence) {
-  if (list.size() < problems_limit)
-    list.push_back(std::move(sentence));
-  else
-    ++further;
-}
-
-void CollectReader::Sentences::finish() {
-  if (further != 0) list.push_back("and " + std::to_string(further) + " more such problems");
-}
 
 void CollectReader::list_directory(const std::string& path) {
   // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
@@ -59,23 +43,21 @@ void CollectReader::list_directory(const std::string& path) {
   std::vector<std::string> below;
   for (const std::string& name : names) {
     struct stat inner {};
-    if (::fstatat(opened.get(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISDIR(inner.st_mode)) {
-      below.push_back(path + "/" + name);
+    const std::string entry = path + "/" + name;
+    if (::fstatat(opened.get(), name.c_str(), &inner, AT_SYMLINK_NOFOLLOW) != 0) {
+      if (errno != ENOENT) problems_.add(stage_error("send", name_ / entry, errno).message);
+    } else if (S_ISDIR(inner.st_mode)) {
+      below.push_back(entry);
     } else {
-      list_entry(opened, path + "/" + name, name);
+      list_entry(opened, entry, name, inner);
     }
   }
   opened.reset();  // a deep tree must not use up the descriptors
   for (const std::string& inner : below) list_directory(inner);
 }
 
-void CollectReader::list_entry(const Fd& parent, const std::string& path, const std::string& last) {
-  struct stat facts {};
-  if (::fstatat(parent.get(), last.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno != ENOENT) problems_.add(stage_error("send", name_ / path, errno).message);
-    return;
-  }
+void CollectReader::list_entry(const Fd& parent, const std::string& path, const std::string& last,
+                               const struct stat& facts) {
   if (S_ISLNK(facts.st_mode)) return list_link(parent, path, last);
   if (!S_ISREG(facts.st_mode)) {
     return left_out_.add("'" + (name_ / path).string() + "' is not sent: it is not a regular file");
@@ -110,8 +92,8 @@ Result<CollectReader> CollectReader::open(const fs::path& job_directory,
       reader.list_directory(folder);
     }
   }
-  reader.problems_.finish();
-  reader.left_out_.finish();
+  reader.problems_.finish("problems");
+  reader.left_out_.finish("problems");
   return reader;
 }
 
@@ -140,7 +122,7 @@ std::optional<CollectPiece> CollectReader::next_of_file(const TreeEntry& entry,
   if (!file_) file_ = open_file_beneath(root_, entry.path, O_RDONLY | O_NONBLOCK);
   CollectPiece piece{entry, offset_, {}, false};
   if (!file_ || !read_at(file_.get(), offset_, limit_bytes, piece.bytes)) {
-    if (problems_.list.size() <= problems_limit) {
+    if (problems_.list.size() <= FirstSentences::limit) {
       problems_.list.push_back(stage_error("send", name_ / entry.path, errno).message);
     }
     return std::nullopt;

@@ -3,6 +3,8 @@
 // meanwhile; what could not be sent is listed, never an end to the rest. One thread.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "launcher/os/fd.h"
+#include "launcher/staging/blob_store.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
 
@@ -39,18 +42,10 @@ class CollectReader {
   const std::vector<std::string>& left_out() const { return left_out_.list; }
 
  private:
-  // The first of many, and then how many more there were.
-  struct Sentences {
-    std::vector<std::string> list{};
-    std::size_t further = 0;
-
-    void add(std::string sentence);
-    void finish();
-  };
-
   CollectReader(Fd root, std::filesystem::path name);
   void list_directory(const std::string& path);
-  void list_entry(const Fd& parent, const std::string& path, const std::string& last);
+  void list_entry(const Fd& parent, const std::string& path, const std::string& last,
+                  const struct stat& facts);
   void list_link(const Fd& parent, const std::string& path, const std::string& last);
   std::optional<CollectPiece> next_of_file(const TreeEntry& entry, std::size_t limit_bytes);
   void advance();
@@ -58,8 +53,8 @@ class CollectReader {
   Fd root_;
   std::filesystem::path name_;
   std::vector<TreeEntry> entries_;
-  Sentences problems_;
-  Sentences left_out_;
+  FirstSentences problems_;
+  FirstSentences left_out_;
   std::size_t current_ = 0;
   Fd file_;
   std::int64_t offset_ = 0;

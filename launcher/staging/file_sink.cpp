@@ -147,29 +147,23 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
 // ---- settling
 
 // One file that cannot be put in place does not keep the others away.
-Status FileSink::settle_all(int node_index, const std::map<std::string, Arrived>& entries) {
+Status FileSink::finish_node(int node_index) {
   Status result = Done{};
-  for (const auto& [path, arrived] : entries) {
+  for (const auto& [path, arrived] : arrived_[node_index]) {
     Status settled = settle(node_index, arrived);
     if (!settled && result) result = settled;
   }
-  return result;
-}
-
-Status FileSink::finish_node(int node_index) {
-  const Status settled = settle_all(node_index, arrived_[node_index]);
   arrived_.erase(node_index);
   arriving_.erase(node_index);
-  return settled;
+  return result;
 }
 
 Status FileSink::finish() {
   Status result = Done{};
-  for (const auto& [node_index, entries] : arrived_) {
-    Status settled = settle_all(node_index, entries);
+  while (!arrived_.empty()) {
+    Status settled = finish_node(arrived_.begin()->first);
     if (!settled && result) result = settled;
   }
-  arrived_.clear();
   arriving_.clear();
   Status removed = remove_tree(incoming());
   return result ? removed : result;

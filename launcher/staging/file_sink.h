@@ -81,7 +81,6 @@ class FileSink {
   Status add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
                    std::string_view bytes, bool last);
 
-  Status settle_all(int node_index, const std::map<std::string, Arrived>& entries);
   Status settle(int node_index, const Arrived& arrived);
   Status settle_directory(int node_index, const std::string& path, const TreeEntry& entry);
   Status settle_leaf(int node_index, const std::string& path, const Arrived& arrived);

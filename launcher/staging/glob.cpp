@@ -1,10 +1,10 @@
 #include "launcher/staging/glob.h"
 
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <cwctype>
 #include <string>
-#include <utility>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -16,30 +16,17 @@ unsigned char byte(char c) {
   return static_cast<unsigned char>(c);
 }
 
-using Classifier = int (*)(int);
-constexpr std::array<std::pair<std::string_view, Classifier>, 12> classes{{
-    {"alnum", [](int c) { return std::isalnum(c); }},
-    {"alpha", [](int c) { return std::isalpha(c); }},
-    {"blank", [](int c) { return int{c == ' ' || c == '\t'}; }},
-    {"cntrl", [](int c) { return std::iscntrl(c); }},
-    {"digit", [](int c) { return std::isdigit(c); }},
-    {"graph", [](int c) { return std::isgraph(c); }},
-    {"lower", [](int c) { return std::islower(c); }},
-    {"print", [](int c) { return std::isprint(c); }},
-    {"punct", [](int c) { return std::ispunct(c); }},
-    {"space", [](int c) { return std::isspace(c); }},
-    {"upper", [](int c) { return std::isupper(c); }},
-    {"xdigit", [](int c) { return std::isxdigit(c); }},
-}};
-
 bool add_class(std::string_view name, std::bitset<256>& set) {
-  const auto found = std::find_if(classes.begin(), classes.end(),
-                                  [name](const auto& entry) { return entry.first == name; });
-  if (found == classes.end()) return false;
-  for (int c = 0; c < 128; ++c) {
-    if (found->second(c) != 0) set.set(static_cast<std::size_t>(c));
+  const std::wctype_t kind = std::wctype(std::string(name).c_str());
+  for (wint_t c = 0; c < 128; ++c) {
+    if (std::iswctype(c, kind) != 0) set.set(c);
   }
-  return true;
+  return kind != 0;
+}
+
+// Every character but the slash.
+std::bitset<256> in_component() {
+  return std::bitset<256>{}.set().reset(byte('/'));
 }
 
 // The name in a leading `[:name:]`, empty when there is none.
@@ -114,19 +101,22 @@ void Glob::compile(std::string_view pattern) {
     const char c = pattern[at];
     if (c == '*') {
       at = compile_stars(pattern, at);
-    } else if (c == '[') {
-      at = compile_set(pattern, at + 1);
+      continue;
+    }
+    Token token{Step::one, {}};
+    if (c == '[') {
+      at = parse_set(pattern, at + 1, token.takes);
+      valid_ = at != no_set;
     } else if (c == '?') {
-      tokens_.push_back({Step::any_one});
+      token.takes = in_component();
       ++at;
-    } else if (c == '\\') {
-      valid_ = at + 1 < pattern.size();
-      if (valid_) tokens_.push_back({Step::literal, pattern[at + 1]});
-      at += 2;
     } else {
-      tokens_.push_back({Step::literal, c});
+      if (c == '\\') ++at;
+      valid_ = at < pattern.size();
+      if (valid_) token.takes.set(byte(pattern[at]));
       ++at;
     }
+    tokens_.push_back(token);
   }
 }
 
@@ -134,24 +124,14 @@ std::size_t Glob::compile_stars(std::string_view pattern, std::size_t at) {
   const std::size_t after = std::min(pattern.find_first_not_of('*', at), pattern.size());
   const bool begins_component = at == 0 || pattern[at - 1] == '/';
   if (after - at >= 2 && begins_component && after == pattern.size()) {
-    tokens_.push_back({Step::rest});
+    tokens_.push_back({Step::rest, ByteSet{}.set()});
     return after;
   }
   if (after - at >= 2 && begins_component && pattern[after] == '/') {
-    tokens_.push_back({Step::any_directories});
+    tokens_.push_back({Step::any_directories, ByteSet{}.set()});
     return after + 1;
   }
-  tokens_.push_back({Step::star});
-  return after;
-}
-
-std::size_t Glob::compile_set(std::string_view pattern, std::size_t at) {
-  ByteSet set;
-  const std::size_t after = parse_set(pattern, at, set);
-  valid_ = after != no_set;
-  if (!valid_) return pattern.size();
-  tokens_.push_back({Step::one_of, 0, static_cast<std::uint16_t>(sets_.size())});
-  sets_.push_back(set);
+  tokens_.push_back({Step::star, in_component()});
   return after;
 }
 
@@ -169,25 +149,8 @@ void Glob::enter(std::vector<char>& states, std::size_t state) const {
   for (; !states[state]; ++state) {
     states[state] = 1;
     if (state == tokens_.size()) return;
-    const Step step = tokens_[state].step;
-    if (step != Step::star && step != Step::any_directories && step != Step::rest) return;
+    if (tokens_[state].step == Step::one) return;
   }
-}
-
-bool Glob::takes(const Token& token, char c) const {
-  switch (token.step) {
-    case Step::literal:
-      return c == token.literal;
-    case Step::one_of:
-      return sets_[token.set].test(byte(c));
-    case Step::any_one:
-    case Step::star:
-      return c != '/';
-    case Step::any_directories:
-    case Step::rest:
-      return true;
-  }
-  return false;
 }
 
 bool Glob::simulate(std::string_view text) const {
@@ -197,7 +160,7 @@ bool Glob::simulate(std::string_view text) const {
   for (const char c : text) {
     std::fill(next.begin(), next.end(), 0);
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
-      if (!now[i] || !takes(tokens_[i], c)) continue;
+      if (!now[i] || !tokens_[i].takes.test(byte(c))) continue;
       switch (tokens_[i].step) {
         case Step::any_directories:
           // Ends only after a slash. Its own state is entered by the one before, thus earlier in
@@ -209,7 +172,7 @@ bool Glob::simulate(std::string_view text) const {
         case Step::rest:
           enter(next, i);
           break;
-        default:
+        case Step::one:
           enter(next, i + 1);
       }
     }
@@ -220,11 +183,7 @@ bool Glob::simulate(std::string_view text) const {
 
 IgnoreRules::IgnoreRules(std::string_view text) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    add_line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) add_line(take_until(text, '\n'));
 }
 
 void IgnoreRules::add_line(std::string_view line) {

@@ -21,20 +21,17 @@ class Glob {
   bool matches(std::string_view text) const;
 
  private:
-  enum class Step : std::uint8_t { literal, any_one, one_of, star, any_directories, rest };
+  enum class Step : std::uint8_t { one, star, any_directories, rest };
+  using ByteSet = std::bitset<256>;
   struct Token {
     Step step;
-    char literal = 0;
-    std::uint16_t set = 0;  // index into sets_, for one_of
+    ByteSet takes;
   };
-  using ByteSet = std::bitset<256>;
 
   void compile(std::string_view pattern);
   std::size_t compile_stars(std::string_view pattern, std::size_t at);
-  std::size_t compile_set(std::string_view pattern, std::size_t at);
   bool simulate(std::string_view text) const;
   void enter(std::vector<char>& states, std::size_t state) const;
-  bool takes(const Token& token, char c) const;
 
   bool valid_ = true;
   // Most patterns are a plain name or `*.ext`; those need no simulation.
@@ -42,7 +39,6 @@ class Glob {
   bool is_star_suffix_ = false;
   std::string text_;
   std::vector<Token> tokens_;
-  std::vector<ByteSet> sets_;
 };
 
 // The rules of one ignore file (`.amlignore`, `.gitignore`), which speak about paths below the

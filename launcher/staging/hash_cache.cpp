@@ -1,6 +1,7 @@
 #include "launcher/staging/hash_cache.h"
 
-#include <charconv>
+#include <sstream>
+#include <string_view>
 
 #include "launcher/os/read_file.h"
 #include "launcher/staging/content_hash.h"
@@ -11,50 +12,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view first_line = "muster hash cache 1\n";
-
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const auto length = static_cast<std::size_t>(end - text.data());
-  if (code != std::errc{} || length >= text.size() || *end != ' ') return false;
-  text.remove_prefix(length + 1);
-  return true;
-}
+constexpr std::string_view first_line = "muster hash cache 1";
 
 }  // namespace
 
 HashCache HashCache::load(const fs::path& file) {
   HashCache cache;
-  const std::string content = text_of_file(file);
-  std::string_view text = content;
-  if (!text.starts_with(first_line)) return cache;
-  text.remove_prefix(first_line.size());
-  while (!text.empty()) {
-    const std::size_t end = text.find('\0');
-    if (end == std::string_view::npos || !cache.read_record(text.substr(0, end))) return {};
-    text.remove_prefix(end + 1);
+  std::istringstream in(text_of_file(file));
+  std::string path;
+  if (!std::getline(in, path) || path != first_line) return cache;
+  while (in.peek() != std::istringstream::traits_type::eof()) {
+    Entry entry;
+    FileFacts& facts = entry.facts;
+    in >> entry.hash >> facts.size_bytes >> facts.modified_ns >> facts.changed_ns >> facts.inode >>
+        facts.device;
+    if (in.get() != ' ' || !std::getline(in, path, '\0') || in.eof()) return {};
+    if (!is_content_hash(entry.hash)) return {};
+    cache.entries_.insert_or_assign(path, std::move(entry));
   }
   return cache;
 }
 
-bool HashCache::read_record(std::string_view record) {
-  const std::size_t space = record.find(' ');
-  if (space == std::string_view::npos || !is_content_hash(record.substr(0, space))) return false;
-  Entry entry{{}, std::string(record.substr(0, space))};
-  record.remove_prefix(space + 1);
-  FileFacts& facts = entry.facts;
-  if (!take_number(record, facts.size_bytes) || !take_number(record, facts.modified_ns) ||
-      !take_number(record, facts.changed_ns) || !take_number(record, facts.inode) ||
-      !take_number(record, facts.device)) {
-    return false;
-  }
-  entries_.insert_or_assign(std::string(record), std::move(entry));
-  return true;
-}
-
 void HashCache::save(const fs::path& file) const {
-  std::string text(first_line);
+  std::string text = std::string(first_line) + "\n";
   for (const auto& [path, entry] : entries_) {
     text += entry.hash;
     for (const std::int64_t number :

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "launcher/os/fd.h"
@@ -66,7 +65,6 @@ class HashCache {
     std::string hash;
     bool operator==(const Entry&) const = default;
   };
-  bool read_record(std::string_view record);
 
   std::unordered_map<std::string, Entry> entries_;
 };

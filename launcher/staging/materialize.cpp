@@ -12,6 +12,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/content_hash.h"
@@ -182,12 +183,6 @@ std::string read_note(const fs::path& note) {
   return text;
 }
 
-Status write_note(const fs::path& note, const std::string& text) {
-  Fd file(::open(note.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file || !write_all(file.get(), text)) return stage_error("write", note, errno);
-  return Done{};
-}
-
 Status put_in_place(const Workspace& at) {
   std::error_code code;
   fs::create_directories(at.destination.parent_path(), code);
@@ -212,7 +207,8 @@ Status build_and_place(const Tree& tree, const BlobStore& store, const Workspace
   if (Status built = build(tree, store, at.fresh, at.destination, placing); !built) return built;
   ::unlink(at.note.c_str());
   if (Status placed = put_in_place(at); !placed) return placed;
-  return tree.writable ? Status(Done{}) : write_note(at.note, digest);
+  const bool is_noted = tree.writable || replace_file(at.note, digest, 0600, Durable::in_cache);
+  return is_noted ? Status(Done{}) : stage_error("write", at.note, errno);
 }
 
 void open_up(const fs::path& directory) {

@@ -24,31 +24,22 @@ std::int64_t wall_clock_ns() {
   return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-class Hashing {
- public:
-  Hashing(const BlobStore& store, const HashCache& before)
-      : store_(store),
-        before_(before),
-        settled_before_ns_(wall_clock_ns() - settling_time.count()) {}
+struct Hashing {
+  const BlobStore& store;
+  HashCache before;
+  HashCache after{};
+  std::int64_t settled_before_ns = wall_clock_ns() - settling_time.count();
 
   // Fills in the entry's hash. False: the file is gone.
   Result<bool> hash(SourceEntry& source, Snapshot& snapshot);
-  const HashCache& after() const { return after_; }
-
- private:
   Result<bool> read(SourceEntry& source, Snapshot& snapshot);
-
-  const BlobStore& store_;
-  const HashCache& before_;
-  HashCache after_;
-  std::int64_t settled_before_ns_;
 };
 
 Result<bool> Hashing::hash(SourceEntry& source, Snapshot& snapshot) {
-  const std::string* known = before_.find(source.from, source.facts);
-  if (!known || !store_.contains(*known, source.facts.size_bytes)) return read(source, snapshot);
+  const std::string* known = before.find(source.from, source.facts);
+  if (!known || !store.contains(*known, source.facts.size_bytes)) return read(source, snapshot);
   source.entry.hash = *known;
-  after_.remember(source.from, source.facts, *known);
+  after.remember(source.from, source.facts, *known);
   return true;
 }
 
@@ -60,22 +51,22 @@ Result<bool> Hashing::read(SourceEntry& source, Snapshot& snapshot) {
     snapshot.warnings.push_back("'" + source.from + "' vanished meanwhile and is skipped");
     return false;
   }
-  struct stat before {};
-  struct stat after {};
-  if (::fstat(file.get(), &before) != 0) return stage_error("read", source.from, errno);
-  auto blob = store_.put_open_file(file, source.from);
+  struct stat first {};
+  struct stat last {};
+  if (::fstat(file.get(), &first) != 0) return stage_error("read", source.from, errno);
+  auto blob = store.put_open_file(file, source.from);
   if (!blob) return blob.error();
-  if (::fstat(file.get(), &after) != 0) return stage_error("read", source.from, errno);
+  if (::fstat(file.get(), &last) != 0) return stage_error("read", source.from, errno);
 
   ++snapshot.files_read;
   source.entry.hash = blob->hash;
   source.entry.size_bytes = blob->size_bytes;
-  const FileFacts facts = facts_of(after);
-  if (facts != facts_of(before)) {
+  const FileFacts facts = facts_of(last);
+  if (facts != facts_of(first)) {
     snapshot.warnings.push_back("'" + source.from +
                                 "' was written to while it was read: the job gets what was read");
-  } else if (facts.modified_ns < settled_before_ns_ && facts.changed_ns < settled_before_ns_) {
-    after_.remember(source.from, facts, blob->hash);
+  } else if (facts.modified_ns < settled_before_ns && facts.changed_ns < settled_before_ns) {
+    after.remember(source.from, facts, blob->hash);
   }
   return true;
 }
@@ -100,8 +91,7 @@ Result<Snapshot> take_snapshot(const SnapshotRequest& request, const BlobStore& 
   snapshot.warnings = std::move(walked->warnings);
 
   const fs::path remembered = cache_file(store, request.source);
-  const HashCache before = HashCache::load(remembered);
-  Hashing hashing(store, before);
+  Hashing hashing{store, HashCache::load(remembered)};
   for (SourceEntry& source : walked->entries) {
     if (source.entry.entry_kind == TreeEntry::Kind::file) {
       const auto present = hashing.hash(source, snapshot);
@@ -112,7 +102,7 @@ Result<Snapshot> take_snapshot(const SnapshotRequest& request, const BlobStore& 
     }
     snapshot.tree.entries.push_back(std::move(source.entry));
   }
-  if (hashing.after() != before) hashing.after().save(remembered);
+  if (hashing.after != hashing.before) hashing.after.save(remembered);
 
   if (snapshot.bytes > request.warn_above_bytes) {
     snapshot.warnings.push_back("'" + request.source.string() + "' holds " +

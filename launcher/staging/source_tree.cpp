@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t warnings_limit = 20;
 constexpr int permission_bits = 0777;
 
 Result<std::vector<std::string>> sorted_names(const std::string& directory) {
@@ -55,14 +54,13 @@ class Walk {
   Status add(SourceEntry found);
   Status enter_scope(const std::string& directory, const std::string& prefix);
   bool is_ignored(const std::string& path, bool is_directory) const;
-  void warn(std::string sentence);
 
   bool honours_;
   std::string ignore_name_;
   std::vector<std::string> bases_;
   std::vector<Scope> scopes_;
   SourceTree tree_;
-  std::size_t further_warnings_ = 0;
+  FirstSentences warnings_;
 };
 
 Status Walk::begin_at(const std::string& root) {
@@ -131,7 +129,7 @@ Status Walk::below(const std::string& real, const std::string& path, const struc
     return directory(real, path + "/");
   }
   if (!S_ISREG(facts.st_mode)) {
-    warn("'" + real + "' is skipped: it is neither a file nor a directory");
+    warnings_.add("'" + real + "' is skipped: it is neither a file nor a directory");
     return Done{};
   }
   ++tree_.files;
@@ -148,8 +146,8 @@ Status Walk::link(const std::string& real, const std::string& path, const struct
     return add({std::move(entry), real, {}});
   }
   if (const auto* skipped = std::get_if<SkipLink>(&fate)) {
-    warn("the link '" + real + "' is skipped: it points to '" + skipped->target +
-         "', which contains it");
+    warnings_.add("the link '" + real + "' is skipped: it points to '" + skipped->target +
+                  "', which contains it");
     return Done{};
   }
   return copied_link(std::get<CopyTarget>(fate).real_path, path);
@@ -160,7 +158,8 @@ Status Walk::copied_link(const std::string& target, const std::string& path) {
   if (::lstat(target.c_str(), &facts) != 0) return stage_error("read", target, errno);
   if (is_ignored(path, S_ISDIR(facts.st_mode))) return Done{};
   if (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)) {
-    warn("the link '" + path + "' leads out of the tree: a copy of '" + target + "' is used");
+    warnings_.add("the link '" + path + "' leads out of the tree: a copy of '" + target +
+                  "' is used");
   }
   bases_.push_back(target);
   Status done = below(target, path, facts);
@@ -184,17 +183,9 @@ void Walk::add_file(const std::string& from, const std::string& path, const stru
   check(static_cast<bool>(below(from, path, facts)), "a single file is always added");
 }
 
-void Walk::warn(std::string sentence) {
-  if (tree_.warnings.size() < warnings_limit)
-    tree_.warnings.push_back(std::move(sentence));
-  else
-    ++further_warnings_;
-}
-
 SourceTree Walk::finish() {
-  if (further_warnings_ > 0) {
-    tree_.warnings.push_back("and " + std::to_string(further_warnings_) + " more such warnings");
-  }
+  warnings_.finish("warnings");
+  tree_.warnings = std::move(warnings_.list);
   return std::move(tree_);
 }
 

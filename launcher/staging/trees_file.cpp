@@ -9,6 +9,7 @@
 #include "launcher/os/read_file.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/wire/json_fields.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -17,15 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int trees_file_version = 1;
-
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
 
 }  // namespace
 
@@ -76,7 +68,7 @@ Status read_versioned(const fs::path& file, int version,
 
 std::string escaped(const std::string& name) {
   static constexpr std::string_view digits = "0123456789abcdef";
-  const bool keeps_high_bytes = is_utf8(name);
+  const bool keeps_high_bytes = to_utf8(name) == name;
   std::string text;
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);

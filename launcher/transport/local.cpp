@@ -3,23 +3,17 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
+#include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/byte_stream.h"
@@ -31,36 +25,11 @@ namespace {
 
 constexpr int max_starting =
     32;  // a pretend cluster of hundreds starts in waves, not as a fork bomb
-constexpr Seconds detach_timeout{10};  // from ready to the end of the process we started
-constexpr std::chrono::milliseconds detach_interval{5};
-constexpr int ready_descriptor = 3;
 
 std::string expand(const std::string& home, const std::string& user_home) {
   if (home.empty()) return user_home + "/.muster";
   return home == "~" || home.starts_with("~/") ? user_home + home.substr(1) : home;
 }
-
-// Collects an `agent serve` that detached itself, or kills one that was given up.
-class Reaper : public std::enable_shared_from_this<Reaper> {
- public:
-  Reaper(boost::asio::io_context& io, pid_t child)
-      : timer_(io), child_(child), until_(std::chrono::steady_clock::now() + detach_timeout) {}
-
-  void wait() {
-    if (::waitpid(child_, nullptr, WNOHANG) != 0) return;
-    if (std::chrono::steady_clock::now() > until_)
-      return;  // it stays our child: a foreground agent
-    timer_.expires_after(detach_interval);
-    timer_.async_wait([self = shared_from_this()](boost::system::error_code error) {
-      if (!error) self->wait();
-    });
-  }
-
- private:
-  boost::asio::steady_timer timer_;
-  pid_t child_;
-  std::chrono::steady_clock::time_point until_;
-};
 
 class StreamLink final : public Link {
  public:
@@ -86,13 +55,12 @@ class StreamLink final : public Link {
   std::string peer_;
 };
 
-struct NobodyListens {};
-
 // `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
-std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& run_folder) {
+// Nothing: nobody listens.
+Result<std::optional<Fd>> connect_agent_socket(const std::string& run_folder) {
   Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) {
-    if (errno == ENOENT) return NobodyListens{};
+    if (errno == ENOENT) return std::optional<Fd>();
     return Error{run_folder + ": " + std::strerror(errno)};
   }
   sockaddr_un address{};
@@ -104,7 +72,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
   if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     // Refused: the file of an agent that is gone.
-    if (errno == ENOENT || errno == ECONNREFUSED) return NobodyListens{};
+    if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Fd>();
     return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
   }
   ucred peer{};
@@ -113,7 +81,7 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
       peer.uid != ::geteuid()) {
     return Error{run_folder + "/agent.sock belongs to another user; remove it"};
   }
-  return socket;
+  return std::optional(std::move(socket));
 }
 
 }  // namespace
@@ -121,14 +89,12 @@ std::variant<Fd, NobodyListens, Error> connect_agent_socket(const std::string& r
 class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
  public:
   LocalConnect(boost::asio::io_context& io, const NodeAddress& node, const AgentLaunch& launch,
-               Milliseconds start_timeout, std::function<void(ConnectResult)> done)
+               Milliseconds start_timeout, ConnectDone done)
       : io_(io),
         node_(node),
         launch_(launch),
         start_timeout_(start_timeout),
         done_(std::move(done)),
-        ready_(io),
-        errors_(io),
         deadline_(io) {}
 
   void begin(HandshakeGate::Pass pass) {
@@ -143,10 +109,8 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
 
   void cancel() {
     done_ = nullptr;
-    boost::system::error_code ignored;
-    ready_.close(ignored);
-    errors_.close(ignored);
     deadline_.cancel();
+    process_.reset();
     pass_.reset();
   }
 
@@ -166,90 +130,44 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   // False: nobody listens.
   bool connect() {
     auto result = connect_agent_socket(run_folder());
-    if (std::holds_alternative<NobodyListens>(result)) return false;
-    if (const auto* error = std::get_if<Error>(&result)) {
-      fail(error->message);
+    if (result && !*result) return false;
+    if (!result) {
+      fail(result.error().message);
       return true;
     }
     phases_.finish("agent");
     using Protocol = boost::asio::local::stream_protocol;
-    Protocol::socket socket(io_, Protocol(), std::get<Fd>(result).release());
+    Protocol::socket socket(io_, Protocol(), (*result)->release());
     finish(Connected{std::make_unique<StreamLink>(std::move(socket), node_.id.value),
                      phases_.profile()});
     return true;
   }
 
   void start_agent() {
-    const Result<pid_t> child = spawn_agent();
-    if (!child) return fail(child.error().message);
-    child_ = *child;
+    const std::vector<std::string> argv{
+        launch_.binary,        "agent",  "serve",       "--home", launch_.home, "--controller",
+        launch_.controller_id, "--node", node_.id.value};
     deadline_.expires_after(start_timeout_);
     deadline_.async_wait(guarded([](LocalConnect& self, boost::system::error_code error) {
       if (!error) self.gave_up();
     }));
-    read_errors();
-    ready_.async_read_some(boost::asio::buffer(ready_byte_),
-                           guarded([](LocalConnect& self, boost::system::error_code error,
-                                      std::size_t) { self.agent_spoke(!error); }));
+    process_ = start_child(io_, argv);
+    process_->handle(
+        {nullptr, guarded([](LocalConnect& self, std::string_view text) { self.said_.add(text); }),
+         nullptr, guarded([](LocalConnect& self, const RemoteExit& exit) { self.ended(exit); })});
   }
 
-  Result<pid_t> spawn_agent() {
-    int ready[2], errors[2];
-    if (::pipe2(ready, O_CLOEXEC) != 0) return Error{"no pipe: too many open files"};
-    Fd ready_reader(ready[0]), ready_writer(ready[1]);
-    if (::pipe2(errors, O_CLOEXEC) != 0) return Error{"no pipe: too many open files"};
-    Fd error_reader(errors[0]), error_writer(errors[1]);
-    const std::vector<std::string> argv{launch_.binary,
-                                        "agent",
-                                        "serve",
-                                        "--home",
-                                        launch_.home,
-                                        "--controller",
-                                        launch_.controller_id,
-                                        "--node",
-                                        node_.id.value,
-                                        "--ready-fd",
-                                        std::to_string(ready_descriptor)};
-    const std::array inherited{Inherit{ready_writer.get(), ready_descriptor},
-                               Inherit{error_writer.get(), 2}};
-    const Result<pid_t> child = spawn(argv, inherited);
-    if (!child) return child.error();
-    ready_.assign(ready_reader.release());
-    errors_.assign(error_reader.release());
-    return *child;
-  }
-
-  void read_errors() {
-    errors_.async_read_some(
-        boost::asio::buffer(error_buffer_),
-        guarded([](LocalConnect& self, boost::system::error_code error, std::size_t size) {
-          if (!error) {
-            self.said_.add({self.error_buffer_.data(), size});
-            return self.read_errors();
-          }
-          self.errors_ended_ = true;
-          if (self.failed_) self.fail_start();
-        }));
-  }
-
-  void agent_spoke(bool is_ready) {
-    std::make_shared<Reaper>(io_, child_)->wait();
-    if (!is_ready) {
-      failed_ = true;  // its reason may still be in the other pipe
-      if (errors_ended_) fail_start();
-      return;
+  void ended(const RemoteExit& exit) {
+    if (exit.status != 0) {
+      return fail("the agent did not start" + (exit.status ? "" : " (" + exit.reason + ")") +
+                  said() + "; see also its log in " + run_folder());
     }
     if (!connect()) fail("the agent said that it is ready, but nobody listens in " + run_folder());
   }
 
   void gave_up() {
-    kill_and_reap(child_);
     fail("the agent did not start within " + std::to_string(start_timeout_.count()) + " ms" +
          said());
-  }
-
-  void fail_start() {
-    fail("the agent did not start" + said() + "; see also its log in " + run_folder());
   }
 
   std::string said() const {
@@ -271,17 +189,11 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   NodeAddress node_;
   AgentLaunch launch_;
   Milliseconds start_timeout_;
-  std::function<void(ConnectResult)> done_;
+  ConnectDone done_;
   HandshakeGate::Pass pass_;
   PhaseTimer phases_;
-  pid_t child_ = 0;
-  boost::asio::posix::stream_descriptor ready_;
-  boost::asio::posix::stream_descriptor errors_;
-  std::array<char, 1> ready_byte_{};
-  std::array<char, 1024> error_buffer_{};
+  std::unique_ptr<RemoteProcess> process_;  // `agent serve`, until the agent listens
   Tail said_{kept_error_bytes};
-  bool failed_ = false;
-  bool errors_ended_ = false;
   boost::asio::steady_timer deadline_;
 };
 
@@ -295,8 +207,7 @@ LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_hom
 
 LocalTransport::~LocalTransport() = default;
 
-void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked,
-                             std::function<void(ConnectResult)> done) {
+void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked, ConnectDone done) {
   AgentLaunch launch = asked;
   launch.home = expand(launch.home, user_home_);
   if (launch.service == AgentService::relay) {
@@ -309,7 +220,7 @@ void LocalTransport::connect(const NodeAddress& node, const AgentLaunch& asked,
     });
     return;
   }
-  const auto make = [&](std::function<void(ConnectResult)> call) {
+  const auto make = [&](ConnectDone call) {
     return std::make_shared<LocalConnect>(io_, node, launch, start_timeout_, std::move(call));
   };
   const auto attempt = active_.add(make, std::move(done));

@@ -3,11 +3,11 @@
 //   gate --> connect ----------------------------> done
 //               | nobody listens           ^
 //               v                          |
-//            `agent serve … --ready-fd 3` -' a byte on the descriptor
+//              `agent serve …` -----------' ends with 0
 //
-// `agent serve` writes one byte to the descriptor once it listens (or finds that another process
-// does), says on standard error why it cannot, and detaches itself. A relay is a child of this
-// process (`agent relay`), and ends with its link.
+// `agent serve` detaches itself and ends once it listens, or finds that another process does; it
+// says on standard error why it cannot. A relay is a child of this process (`agent relay`), and
+// ends with its link.
 #pragma once
 
 #include <functional>
@@ -15,12 +15,8 @@
 #include <string>
 
 #include "launcher/transport/link/agent_attach.h"
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace muster {
 
@@ -33,8 +29,7 @@ class LocalTransport final : public Transport {
                  Milliseconds start_timeout = Milliseconds(10000));
   ~LocalTransport() override;  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override;
 
  private:
   boost::asio::io_context& io_;

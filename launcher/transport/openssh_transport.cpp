@@ -12,7 +12,7 @@
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -21,10 +21,6 @@ namespace {
 
 // A child of about 10 MB that spends 60 ms of CPU on its key exchange: more at once only queue up.
 constexpr int max_ssh_children_in_login = 16;
-
-std::string option(const std::string& name, const std::string& value) {
-  return name + "=" + value;
-}
 
 // As a word of a configuration line, where % begins a token.
 std::string quoted_path(const std::string& path) {
@@ -86,7 +82,7 @@ struct OpensshContext {
 class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
  public:
   OpensshConnect(std::shared_ptr<OpensshContext> context, const SshTarget& target,
-                 const AgentLaunch& launch, std::function<void(ConnectResult)> done)
+                 const AgentLaunch& launch, ConnectDone done)
       : context_(std::move(context)),
         target_(target),
         launch_(launch),
@@ -171,7 +167,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   SshTarget target_;
   NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
-  std::function<void(ConnectResult)> done_;
+  ConnectDone done_;
   boost::asio::steady_timer timer_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<AgentAttach> attach_;
@@ -184,25 +180,25 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
   const auto seconds = [](Milliseconds time) { return std::to_string(time.count() / 1000); };
   // ControlMaster: a connection that is there is used, but a child that stays as a master would
   // keep its standard error open and never seem to end.
-  std::vector<std::string> options{option("BatchMode", "yes"),
-                                   option("LogLevel", "ERROR"),
-                                   option("ConnectTimeout", seconds(limits.tcp_timeout)),
-                                   option("ServerAliveInterval", seconds(limits.silence / 3)),
-                                   option("ServerAliveCountMax", "3"),
-                                   option("ClearAllForwardings", "yes"),
-                                   option("ControlMaster", "no"),
-                                   option("RemoteCommand", "none"),
-                                   option("PermitLocalCommand", "no")};
+  std::vector<std::string> options{"BatchMode=yes",
+                                   "LogLevel=ERROR",
+                                   "ConnectTimeout=" + seconds(limits.tcp_timeout),
+                                   "ServerAliveInterval=" + seconds(limits.silence / 3),
+                                   "ServerAliveCountMax=3",
+                                   "ClearAllForwardings=yes",
+                                   "ControlMaster=no",
+                                   "RemoteCommand=none",
+                                   "PermitLocalCommand=no"};
   const HostKeyPolicy::Strict strict = target.host_keys.strict;
   if (strict == HostKeyPolicy::Strict::pin || strict == HostKeyPolicy::Strict::known) {
     const bool pins = strict == HostKeyPolicy::Strict::pin;
     std::string files = quoted_path(settings.own_known_hosts);  // the first takes unknown hosts
     for (const std::string& file : target.host_keys.files) files += " " + quoted_path(file);
-    options.push_back(option("StrictHostKeyChecking", pins ? "accept-new" : "yes"));
-    options.push_back(option("UserKnownHostsFile", files));
+    options.push_back(std::string("StrictHostKeyChecking=") + (pins ? "accept-new" : "yes"));
+    options.push_back("UserKnownHostsFile=" + files);
   } else {
     const bool is_strict = strict == HostKeyPolicy::Strict::yes;
-    options.push_back(option("StrictHostKeyChecking", is_strict ? "yes" : "no"));
+    options.push_back(std::string("StrictHostKeyChecking=") + (is_strict ? "yes" : "no"));
   }
   std::vector<std::string> argv{"ssh", "-T", "-a", "-x"};
   for (const std::string& each : options) argv.insert(argv.end(), {"-o", each});
@@ -229,14 +225,9 @@ OpensshTransport::OpensshTransport(boost::asio::io_context& io, SshSettings sett
 
 OpensshTransport::~OpensshTransport() = default;
 
-void OpensshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
-                               std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
-}
-
 void OpensshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
-                               std::function<void(ConnectResult)> done) {
-  const auto make = [&](std::function<void(ConnectResult)> call) {
+                               ConnectDone done) {
+  const auto make = [&](ConnectDone call) {
     return std::make_shared<OpensshConnect>(context_, target, launch, std::move(call));
   };
   active_.add(make, std::move(done))->wait_for_gate();

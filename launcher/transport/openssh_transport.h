@@ -8,16 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "launcher/transport/link/push_gate.h"
 #include "launcher/transport/link/remote_process.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/settings.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace muster {
 
@@ -28,16 +24,14 @@ std::vector<std::string> openssh_argv(const SshTarget& target, const SshSettings
 struct OpensshContext;
 class OpensshConnect;
 
-class OpensshTransport final : public Transport {
+class OpensshTransport {
  public:
   OpensshTransport(boost::asio::io_context& io, SshSettings settings,
                    std::shared_ptr<PushGate> pushes);
-  ~OpensshTransport() override;  // drops what is under way without a call; links live on
+  ~OpensshTransport();  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  // As Transport::connect.
+  void connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done);
 
  private:
   std::shared_ptr<OpensshContext> context_;

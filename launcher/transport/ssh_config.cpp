@@ -137,10 +137,9 @@ std::string needs_openssh(const SshHostConfig& config, bool has_kerberos_ticket)
   if (config.has_other_needs) return "its ssh configuration needs the ssh program";
   bool any_usable = false, any_key = false;
   for (const std::string& path : config.identity_files) {
-    KeyFile key;
-    if (!read_key_file(path, key)) continue;
-    any_key = true;
-    any_usable |= key.kind == KeyKind::ed25519 || key.kind == KeyKind::ecdsa;
+    const auto key = read_key_file(path);
+    any_key |= key.has_value();
+    any_usable |= key && (key->kind == KeyKind::ed25519 || key->kind == KeyKind::ecdsa);
   }
   return any_key && !any_usable ? "its only keys are of kinds that need the ssh program" : "";
 }
@@ -151,8 +150,8 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config) {
   if (node.port == 22) node.port = config.port;
   if (!node.identity_file.empty()) return node;
   for (const std::string& path : config.identity_files) {
-    KeyFile key;
-    if (!read_key_file(path, key) || key.kind == KeyKind::rsa) continue;
+    const auto key = read_key_file(path);
+    if (!key || key->kind == KeyKind::rsa) continue;
     const bool is_usual = path.ends_with("/.ssh/id_ed25519") || path.ends_with("/.ssh/id_ecdsa");
     if (!is_usual) node.identity_file = path;
     break;
@@ -160,16 +159,18 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config) {
   return node;
 }
 
+namespace {
+
 //  ask ──► answered within the last minute? ──► done
 //             │ no: one query per address
 //             ▼
 //           queue ──► running (max_queries_at_once) ──► done, for all who asked
 //                        ▼ timeout: a `Match exec` that hangs
 //                      a failure, for all who asked
-class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
+class SshConfigQuery : public std::enable_shared_from_this<SshConfigQuery> {
  public:
-  Shared(boost::asio::io_context& io, std::vector<std::string> files, bool always,
-         Milliseconds timeout)
+  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> files, bool always,
+                 Milliseconds timeout)
       : io_(io), files_(std::move(files)), always_(always), timeout_(timeout) {}
 
   void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done) {
@@ -280,13 +281,14 @@ class SshConfigQuery::Shared : public std::enable_shared_from_this<Shared> {
   std::map<Argv, Query> running_;
 };
 
-SshConfigQuery::SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files,
-                               bool always, Milliseconds timeout)
-    : shared_(std::make_shared<Shared>(io, std::move(config_files), always, timeout)) {}
+}  // namespace
 
-void SshConfigQuery::ask(const NodeAddress& node,
-                         std::function<void(const SshConfigAnswer&)> done) {
-  shared_->ask(node, std::move(done));
+AskSshConfig ask_ssh_config(boost::asio::io_context& io, std::vector<std::string> config_files,
+                            bool always, Milliseconds timeout) {
+  return [query = std::make_shared<SshConfigQuery>(io, std::move(config_files), always, timeout)](
+             const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done) {
+    query->ask(node, std::move(done));
+  };
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -48,19 +47,13 @@ NodeAddress with_ssh_config(NodeAddress node, const SshHostConfig& config);
 struct PlainSshConfig {};  // nothing beyond the defaults, or no ssh program
 using SshConfigAnswer = std::variant<PlainSshConfig, SshHostConfig, LinkFailure>;
 
-// Asks `ssh -G`, once per address and minute: the files may change while the controller runs.
-class SshConfigQuery {
- public:
-  // `always`: ask even where the files say nothing, for a default of ssh counts (Kerberos).
-  SshConfigQuery(boost::asio::io_context& io, std::vector<std::string> config_files, bool always,
-                 Milliseconds timeout = Milliseconds(20000));
+// Asks `ssh -G`, once per address and minute: the files may change while the controller runs. The
+// answer comes from the io_context.
+using AskSshConfig =
+    std::function<void(const NodeAddress&, std::function<void(const SshConfigAnswer&)> done)>;
 
-  // From the io_context.
-  void ask(const NodeAddress& node, std::function<void(const SshConfigAnswer&)> done);
-
- private:
-  class Shared;
-  std::shared_ptr<Shared> shared_;
-};
+// `always`: ask even where the files say nothing, for a default of ssh counts (Kerberos).
+AskSshConfig ask_ssh_config(boost::asio::io_context& io, std::vector<std::string> config_files,
+                            bool always, Milliseconds timeout = Milliseconds(20000));
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "launcher/os/child.h"
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/local.h"
 #include "launcher/transport/openssh_transport.h"
 #include "launcher/transport/ssh/transport.h"
@@ -29,14 +29,13 @@ class TransportSelector final : public Transport {
                openssh_.connect(target, launch, std::move(done));
              }),
         default_host_keys_(settings.ssh.host_keys),
-        config_(io, settings.ssh_config_files, settings.has_kerberos_ticket) {}
+        ask_config_(ask_ssh_config(io, settings.ssh_config_files, settings.has_kerberos_ticket)) {}
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override {
+  void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) override {
     if (node.transport == TransportKind::local) {
       return local_.connect(node, launch, std::move(done));
     }
-    config_.ask(node, [this, alive = std::weak_ptr(alive_), node, launch,
+    ask_config_(node, [this, alive = std::weak_ptr(alive_), node, launch,
                        done = std::move(done)](const SshConfigAnswer& answer) {
       if (alive.expired()) return;
       if (const auto* failure = std::get_if<LinkFailure>(&answer)) return done(*failure);
@@ -47,7 +46,7 @@ class TransportSelector final : public Transport {
  private:
   // `config`: null where nothing is configured. The stricter of it and the cluster file counts.
   void connect_as(const SshHostConfig* config, const NodeAddress& node, const AgentLaunch& launch,
-                  std::function<void(ConnectResult)> done) {
+                  ConnectDone done) {
     SshTarget target{node, config == nullptr ? default_host_keys_ : config->host_keys, ""};
     HostKeyPolicy::Strict& strict = target.host_keys.strict;
     if (launch.connect.refuses_unknown_hosts && strict != HostKeyPolicy::Strict::yes) {
@@ -70,7 +69,7 @@ class TransportSelector final : public Transport {
   OpensshTransport openssh_;
   SshTransport ssh_;
   HostKeyPolicy default_host_keys_;
-  SshConfigQuery config_;
+  AskSshConfig ask_config_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -3,17 +3,13 @@
 // wrong type; the codecs turn that into an Error. Absent fields keep their defaults.
 #pragma once
 
-#include <chrono>
-#include <map>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -29,17 +25,6 @@ template <>
 struct EnumWords<TreeEntry::Kind> {
   static constexpr auto words = std::to_array<std::string_view>({"directory", "file", "link"});
 };
-
-template <>
-struct EnumWords<Doing> {
-  static constexpr auto words =
-      std::to_array<std::string_view>({"moving", "working", "quiet", "stuck", "stopped"});
-};
-
-template <class T>
-struct is_chrono : std::false_type {};
-template <class R, class P>
-struct is_chrono<std::chrono::duration<R, P>> : std::true_type {};
 
 template <class T>
 concept HasFields = requires(T& t) { T::fields(t, [](const char*, auto&) {}); };
@@ -57,133 +42,75 @@ T whole(const Json& in) {
   throw std::runtime_error("expected a whole number that fits its field");
 }
 
-inline void write_json(Json& out, const std::string& value) { out = value; }
-inline void read_json(const Json& in, std::string& value) { value = in.get<std::string>(); }
-inline void write_json(Json& out, const Time& value) { out = to_ms(value); }
-inline void read_json(const Json& in, Time& value) { value = from_ms(whole<std::int64_t>(in)); }
-
-template <class Tag>
-void write_json(Json& out, const StringId<Tag>& id) { out = id.value; }
-template <class Tag>
-void read_json(const Json& in, StringId<Tag>& id) { id.value = in.get<std::string>(); }
-template <class Tag>
-void write_json(Json& out, const NumberId<Tag>& id) { out = id.value; }
-template <class Tag>
-void read_json(const Json& in, NumberId<Tag>& id) { id.value = whole<std::int64_t>(in); }
-
+// Of whatever fields are made of. An absent optional is left out.
 template <class T>
-  requires std::is_arithmetic_v<T>
-void write_json(Json& out, const T& value) { out = value; }
-template <class T>
-  requires std::is_arithmetic_v<T>
-void read_json(const Json& in, T& value) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) value = whole<T>(in);
-  else value = in.get<T>();
-}
-
-template <class T>
-  requires std::is_enum_v<T>
-void write_json(Json& out, const T& value) { out = word(value); }
-template <class T>
-  requires std::is_enum_v<T>
-void read_json(const Json& in, T& value) {
-  const auto found = from_word<T>(in.get<std::string>());
-  if (!found) throw std::runtime_error("unknown word '" + in.get<std::string>() + "'");
-  value = *found;
-}
-
-template <class R, class P>
-void write_json(Json& out, const std::chrono::duration<R, P>& value) { out = value.count(); }
-template <class R, class P>
-void read_json(const Json& in, std::chrono::duration<R, P>& value) {
-  R count{};
-  read_json(in, count);
-  value = std::chrono::duration<R, P>{count};
-}
-
-template <HasFields T>
-void write_json(Json& out, const T& value);
-template <HasFields T>
-void read_json(const Json& in, T& value);
-
-template <class T>
-void write_json(Json& out, const std::vector<T>& values);
-template <class T>
-void read_json(const Json& in, std::vector<T>& values);
-template <class Less>
-void write_json(Json& out, const std::set<std::string, Less>& values);
-template <class Less>
-void read_json(const Json& in, std::set<std::string, Less>& values);
-template <class T>
-void write_json(Json& out, const std::map<std::string, T>& values);
-template <class T>
-void read_json(const Json& in, std::map<std::string, T>& values);
-
-template <class T>
-void write_json(Json& out, const std::optional<T>& value) {
-  if (value) write_json(out, *value);
-}
-template <class T>
-void read_json(const Json& in, std::optional<T>& value) {
-  if (in.is_null()) {
-    value.reset();
-    return;
-  }
-  value.emplace();
-  read_json(in, *value);
-}
-
-template <class T>
-void write_json(Json& out, const std::vector<T>& values) {
-  out = Json::array();
-  for (const T& value : values) write_json(out.emplace_back(), value);
-}
-template <class T>
-void read_json(const Json& in, std::vector<T>& values) {
-  values.clear();
-  for (const Json& item : in.get_ref<const Json::array_t&>())
-    read_json(item, values.emplace_back());
-}
-
-template <class Less>
-void write_json(Json& out, const std::set<std::string, Less>& values) {
-  out = Json::array();
-  for (const std::string& value : values) out.push_back(value);
-}
-template <class Less>
-void read_json(const Json& in, std::set<std::string, Less>& values) {
-  values.clear();
-  for (const Json& item : in.get_ref<const Json::array_t&>())
-    values.insert(item.get<std::string>());
-}
-
-template <class T>
-void write_json(Json& out, const std::map<std::string, T>& values) {
-  out = Json::object();
-  for (const auto& [key, value] : values) write_json(out[key], value);
-}
-template <class T>
-void read_json(const Json& in, std::map<std::string, T>& values) {
-  values.clear();
-  for (const auto& [key, item] : in.get_ref<const Json::object_t&>()) read_json(item, values[key]);
-}
-
-template <HasFields T>
 void write_json(Json& out, const T& value) {
-  out = Json::object();
-  T::fields(value, [&out](const char* name, const auto& field) {
-    Json item;
-    write_json(item, field);
-    if (!item.is_null()) out[name] = std::move(item);
-  });
+  if constexpr (HasFields<T>) {
+    out = Json::object();
+    T::fields(value, [&out](const char* name, const auto& field) {
+      Json item;
+      write_json(item, field);
+      if (!item.is_null()) out[name] = std::move(item);
+    });
+  } else if constexpr (std::is_enum_v<T>) {
+    out = word(value);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    out = value;
+  } else if constexpr (std::is_same_v<T, Time>) {
+    out = to_ms(value);
+  } else if constexpr (requires { value.has_value(); }) {
+    if (value) write_json(out, *value);
+  } else if constexpr (requires { value.value; }) {  // an id
+    out = value.value;
+  } else if constexpr (requires { value.count(); }) {  // a duration
+    out = value.count();
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    out = Json::object();
+    for (const auto& [key, item] : value) write_json(out[key], item);
+  } else {
+    out = Json::array();
+    for (const auto& item : value) write_json(out.emplace_back(), item);
+  }
 }
-template <HasFields T>
+
+template <class T>
 void read_json(const Json& in, T& value) {
-  const auto& object = in.get_ref<const Json::object_t&>();
-  T::fields(value, [&object](const char* name, auto& field) {
-    const auto found = object.find(name);
-    if (found != object.end()) read_json(found->second, field);
-  });
+  if constexpr (HasFields<T>) {
+    const auto& object = in.get_ref<const Json::object_t&>();
+    T::fields(value, [&object](const char* name, auto& field) {
+      const auto found = object.find(name);
+      if (found != object.end()) read_json(found->second, field);
+    });
+  } else if constexpr (std::is_enum_v<T>) {
+    const auto found = from_word<T>(in.get<std::string>());
+    if (!found) throw std::runtime_error("unknown word '" + in.get<std::string>() + "'");
+    value = *found;
+  } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    value = whole<T>(in);
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+    value = in.get<T>();
+  } else if constexpr (std::is_same_v<T, Time>) {
+    value = from_ms(whole<std::int64_t>(in));
+  } else if constexpr (requires { value.has_value(); }) {
+    value.reset();
+    if (!in.is_null()) read_json(in, value.emplace());
+  } else if constexpr (requires { value.value; }) {
+    read_json(in, value.value);
+  } else if constexpr (requires { value.count(); }) {
+    typename T::rep count{};
+    read_json(in, count);
+    value = T{count};
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    value.clear();
+    for (const auto& [key, item] : in.get_ref<const Json::object_t&>()) read_json(item, value[key]);
+  } else {
+    value.clear();
+    for (const Json& item : in.get_ref<const Json::array_t&>()) {
+      typename T::value_type one{};
+      read_json(item, one);
+      value.insert(value.end(), std::move(one));
+    }
+  }
 }
 
 // What a reader would drop: the path of the first field of `given` that is absent from the same

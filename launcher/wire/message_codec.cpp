@@ -78,31 +78,6 @@ void check_header_limits(const std::string& header) {
   Json::sax_parse(header, &limits, Json::input_format_t::cbor);
 }
 
-enum class UnknownFields { ignored, refused };
-
-template <class Variant>
-Result<Received<Variant>> decode_any(Frame frame,
-                                     UnknownFields unknown_fields = UnknownFields::ignored) {
-  try {
-    check_header_limits(frame.header);
-    const Json header = Json::from_cbor(frame.header);
-    const auto kind = header.at("kind").get<std::string>();
-    Variant message;
-    if (!read_kind(header, kind, message)) {
-      return Error{"the peer sent a message of the unknown kind '" + kind + "'"};
-    }
-    if (unknown_fields == UnknownFields::refused) {
-      if (const auto field = unknown_field(header, header_of(message))) {
-        return Error{"the peer is a newer muster: its message '" + kind + "' has the field '" +
-                     *field + "', which this one does not know"};
-      }
-    }
-    return Received<Variant>{std::move(message), std::move(frame.payload)};
-  } catch (const std::exception& failure) {
-    return Error{std::string("the peer sent a malformed message: ") + failure.what()};
-  }
-}
-
 std::optional<std::string> below(const std::string& name, const Json& given, const Json& known) {
   const auto found = unknown_field(given, known);
   if (!found) return std::nullopt;
@@ -122,25 +97,34 @@ std::string encode(const FromController& m, std::string_view payload) {
 std::string encode(const ToRelay& m, std::string_view payload) { return encode_any(m, payload); }
 std::string encode(const FromRelay& m, std::string_view payload) { return encode_any(m, payload); }
 
-Result<Received<ToAgent>> decode_to_agent(Frame frame) {
-  return decode_any<ToAgent>(std::move(frame));
-}
-Result<Received<FromAgent>> decode_from_agent(Frame frame) {
-  return decode_any<FromAgent>(std::move(frame));
-}
-Result<Received<ToController>> decode_to_controller(Frame frame) {
-  return decode_any<ToController>(std::move(frame), UnknownFields::refused);
-}
-Result<Received<FromController>> decode_from_controller(Frame frame) {
-  return decode_any<FromController>(std::move(frame));
+template <class Message>
+Result<Received<Message>> decode(Frame frame) {
+  try {
+    check_header_limits(frame.header);
+    const Json header = Json::from_cbor(frame.header);
+    const auto kind = header.at("kind").get<std::string>();
+    Message message;
+    if (!read_kind(header, kind, message)) {
+      return Error{"the peer sent a message of the unknown kind '" + kind + "'"};
+    }
+    if constexpr (std::is_same_v<Message, ToController>) {
+      if (const auto field = unknown_field(header, header_of(message))) {
+        return Error{"the peer is a newer muster: its message '" + kind + "' has the field '" +
+                     *field + "', which this one does not know"};
+      }
+    }
+    return Received<Message>{std::move(message), std::move(frame.payload)};
+  } catch (const std::exception& failure) {
+    return Error{std::string("the peer sent a malformed message: ") + failure.what()};
+  }
 }
 
-Result<Received<ToRelay>> decode_to_relay(Frame frame) {
-  return decode_any<ToRelay>(std::move(frame));
-}
-Result<Received<FromRelay>> decode_from_relay(Frame frame) {
-  return decode_any<FromRelay>(std::move(frame));
-}
+template Result<Received<ToAgent>> decode(Frame frame);
+template Result<Received<FromAgent>> decode(Frame frame);
+template Result<Received<ToController>> decode(Frame frame);
+template Result<Received<FromController>> decode(Frame frame);
+template Result<Received<ToRelay>> decode(Frame frame);
+template Result<Received<FromRelay>> decode(Frame frame);
 
 std::optional<std::string> unknown_field(const Json& given, const Json& known) {
   if (given.is_object() && known.is_object()) {

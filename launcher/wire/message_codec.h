@@ -27,11 +27,8 @@ struct Received {
   std::string payload;
 };
 
-Result<Received<ToAgent>> decode_to_agent(Frame frame);
-Result<Received<FromAgent>> decode_from_agent(Frame frame);
-Result<Received<ToController>> decode_to_controller(Frame frame);
-Result<Received<FromController>> decode_from_controller(Frame frame);
-Result<Received<ToRelay>> decode_to_relay(Frame frame);
-Result<Received<FromRelay>> decode_from_relay(Frame frame);
+// Of each of the six that are encoded above.
+template <class Message>
+Result<Received<Message>> decode(Frame frame);
 
 }  // namespace muster

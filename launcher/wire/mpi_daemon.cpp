@@ -13,19 +13,19 @@ namespace {
 // With 4,096 hosts the longest word, the list of their names, has some 100 KiB.
 constexpr std::size_t command_limit_bytes = 120u << 10;
 
+bool has_only(std::string_view text, std::string_view others) {
+  return std::ranges::all_of(text, [others](unsigned char c) {
+    return std::isalnum(c) != 0 || others.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
 // What a shell would take for more than a character has no place in any word, quoted or not.
-bool is_harmless(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return std::isalnum(byte) != 0 ||
-         std::string_view("_-+./:;,=@%^[]()* ").find(c) != std::string_view::npos;
+bool is_harmless(std::string_view word) {
+  return has_only(word, "_-+./:;,=@%^[]()* ");
 }
 
 bool is_directory(std::string_view text) {
-  const auto is_plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string_view("_-+./").find(c) != std::string_view::npos;
-  };
-  return text.starts_with('/') && std::ranges::all_of(text, is_plain) &&
+  return text.starts_with('/') && has_only(text, "_-+./") &&
          text.find("..") == std::string_view::npos;
 }
 
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> words_of(std::string_view text) {
     const std::size_t end = std::min(text.find(is_quoted ? '"' : ' ', at), text.size());
     const std::string_view word = text.substr(at, end - at);
     if (is_quoted && end == text.size()) return Error{"a quote is not closed"};
-    if (!std::ranges::all_of(word, is_harmless) ||
+    if (!is_harmless(word) ||
         (!is_quoted && word.find_first_of(";()*[]") != std::string_view::npos)) {
       return Error{"'" + std::string(word) + "' is no word of mpirun's"};
     }
@@ -82,9 +82,7 @@ std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& dae
     daemon.settings[name] = value;
     return is_directory(value) ? std::optional(name) : std::nullopt;
   }
-  if (std::find(searched_names.begin(), searched_names.end(), name) == searched_names.end()) {
-    return std::nullopt;
-  }
+  if (std::ranges::count(searched_names, name) == 0) return std::nullopt;
   for (const std::string& rest : {":$" + name, ":${" + name + ":-}"}) {
     if (!value.ends_with(rest)) continue;
     value.remove_suffix(rest.size());
@@ -105,9 +103,7 @@ bool is_dangerous(const std::string& name, const std::string& value) {
 }
 
 bool is_name(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_';
-  });
+  return !text.empty() && has_only(text, "_");
 }
 
 constexpr std::array switches{"--tree-spawn", "--daemonize", "--leave-session-attached",
@@ -115,12 +111,9 @@ constexpr std::array switches{"--tree-spawn", "--daemonize", "--leave-session-at
 constexpr std::array setters{"-mca", "--mca", "--prtemca", "--pmixmca"};
 
 Status check_options(const std::vector<std::string>& argv) {
-  const auto is_one_of = [](const auto& options, const std::string& word) {
-    return std::find(options.begin(), options.end(), word) != options.end();
-  };
   for (std::size_t at = 1; at < argv.size(); ++at) {
-    if (is_one_of(switches, argv[at])) continue;
-    if (!is_one_of(setters, argv[at])) {
+    if (std::ranges::count(switches, argv[at]) > 0) continue;
+    if (std::ranges::count(setters, argv[at]) == 0) {
       return Error{"'" + argv[at] + "' is no option that mpirun gives to its daemon"};
     }
     if (at + 2 >= argv.size() || !is_name(argv[at + 1])) {

@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/wire/agent_request.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 #include "scheduler/model/outcome.h"
@@ -60,11 +61,8 @@ struct RelayHangUp {
 };
 
 // Answered at once: shows that the other end lives.
-struct RelayPing {
+struct RelayPing : NoFields {
   static constexpr const char* kind = "relay_ping";
-
-  template <class Self, class Visit>
-  static void fields(Self&, Visit) {}
 };
 
 struct RelayConnected {

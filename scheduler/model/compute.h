@@ -24,6 +24,7 @@ struct NodeAddress {
   std::string identity_file;  // empty: the ssh agent, then the usual key files
   std::string job_address;    // address other nodes use; empty: the address ssh connected to
 
+  bool operator==(const NodeAddress&) const = default;
   MUSTER_FIELDS(id, transport, host, port, user, identity_file, job_address)
 };
 

@@ -45,6 +45,7 @@ MUSTER_WORDS(LinkFailureKind, "unknown_host", "unreachable", "refused_key", "cha
 MUSTER_WORDS(Unfitness, "drained", "unreachable", "unhealthy", "lasting");
 MUSTER_WORDS(HangWatch, "heartbeat", "output");
 MUSTER_WORDS(StallKind, "slow", "suspect", "hung", "over");
+MUSTER_WORDS(Doing, "moving", "working", "quiet", "stuck", "stopped");
 MUSTER_WORDS(JobEndState, "Completed", "Failed", "Canceled");
 MUSTER_WORDS(Keep, "with_job", "newest", "month", "while_faulty");
 MUSTER_WORDS(FaultClass, "node", "user", "setup", "infra");

@@ -62,7 +62,6 @@ inline bool is_made_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == text.npos;
 }
 
-
 // "a, b or c", with " or " before the last.
 std::string enumerated(const std::vector<std::string>& parts, std::string_view last);
 

@@ -14,7 +14,7 @@
 
 #include "cli/client/start.h"
 #include "launcher/controller/supervisor.h"
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {
@@ -56,7 +56,7 @@ class FakeController {
     while (true) {
       auto frame = reader.next();
       if (frame && *frame) {
-        const auto request = decode_to_controller(std::move(**frame));
+        const auto request = decode<ToController>(std::move(**frame));
         const std::string bytes = request ? answer_(request->message) : "";
         check(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0, "send");
         break;

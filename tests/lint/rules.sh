@@ -117,7 +117,8 @@ launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide 
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
 launcher/controller/agents: scheduler/state
 launcher/controller/clients: launcher/controller/agents launcher/controller/store launcher/os
-launcher/controller/clients: launcher/wire scheduler/explain scheduler/model scheduler/node
+launcher/controller/clients: launcher/transport/link launcher/wire scheduler/explain
+launcher/controller/clients: scheduler/model scheduler/node
 launcher/controller/clients: scheduler/restart scheduler/state
 launcher/controller: launcher/controller/agents launcher/controller/clients
 launcher/controller: launcher/controller/store launcher/os launcher/relay launcher/transport

@@ -235,7 +235,7 @@ void ModelNode::receive(const std::shared_ptr<Connection>& from, FrameReader& re
     auto frame = reader.next();
     if (!frame) return cluster_.promises.broken("wire: " + frame.error().message);
     if (!*frame) return;
-    auto received = decode_to_agent(std::move(**frame));
+    auto received = decode<ToAgent>(std::move(**frame));
     if (!received) return cluster_.promises.broken("wire: " + received.error().message);
     if (const auto* hello = std::get_if<Hello>(&received->message)) {
       greet(from, *hello);

@@ -64,7 +64,7 @@ int await_end(int fd) {
     auto frame = reader.next();
     if (!frame) return fail_start(frame.error().message);
     if (!*frame) continue;
-    auto received = decode_to_agent(std::move(**frame));
+    auto received = decode<ToAgent>(std::move(**frame));
     if (!received) return fail_start(received.error().message);
     const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
     if (ended == nullptr) continue;

@@ -127,7 +127,7 @@ std::optional<StartRanks> load_start(const AttemptLayout& layout) {
   reader.feed(std::as_bytes(std::span(bytes)));
   auto frame = reader.next();
   if (!frame || !*frame) return {};
-  auto received = decode_to_agent(std::move(**frame));
+  auto received = decode<ToAgent>(std::move(**frame));
   if (!received) return {};
   auto* start = std::get_if<StartRanks>(&received->message);
   return start != nullptr ? std::optional(std::move(*start)) : std::nullopt;

@@ -188,7 +188,7 @@ Result<FromAgent> message_of(const std::string& frame) {
   reader.feed(std::as_bytes(std::span(frame)));
   auto whole = reader.next();
   if (!whole || !*whole) return Error{"the child gave no answer"};
-  auto received = decode_from_agent(std::move(**whole));
+  auto received = decode<FromAgent>(std::move(**whole));
   if (!received) return received.error();
   return std::move(received->message);
 }

@@ -53,7 +53,6 @@ struct AgentOptions {
   std::string home;        // muster's directory on this node, may start with ~/; empty: ~/.muster
   std::string controller;  // id of the controller, names the run directory
   std::string node;        // the node's name in its compute target
-  int ready_fd = -1;       // one byte is written here when the agent listens; below 0: none
   std::string build_id;    // told to the controller in Welcome
 };
 

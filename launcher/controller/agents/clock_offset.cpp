@@ -24,10 +24,9 @@ std::int64_t drift_us(std::int64_t from_us, std::int64_t to_us) {
 
 // An exchange that contradicts the others tells of a clock that jumped (a virtual machine that was
 // moved or suspended): only what came after the jump counts.
-void ClockOffset::add(const Exchange& exchange) {
-  const Bound bound{{exchange.t3_us - exchange.t4_us, exchange.t2_us - exchange.t1_us},
-                    exchange.t3_us,
-                    exchange.t4_us};
+void ClockOffset::add(const ClockStamps& stamps, std::int64_t heard_us) {
+  const Interval offset{stamps.replied_us - heard_us, stamps.received_us - stamps.sent_us};
+  const Bound bound{offset, stamps.replied_us, heard_us};
   if (bound.offset.least > bound.offset.most) return;  // an answer before the question
   if (const auto known = at(bound.node_us)) {
     const bool agrees =

@@ -13,16 +13,10 @@
 #include <deque>
 #include <optional>
 
+#include "launcher/wire/agent_report.h"
 #include "scheduler/model/outcome.h"
 
 namespace muster {
-
-struct Exchange {
-  std::int64_t t1_us = 0;
-  std::int64_t t2_us = 0;
-  std::int64_t t3_us = 0;
-  std::int64_t t4_us = 0;
-};
 
 struct Interval {
   std::int64_t least = 0;
@@ -31,7 +25,7 @@ struct Interval {
 
 class ClockOffset {
  public:
-  void add(const Exchange& exchange);
+  void add(const ClockStamps& stamps, std::int64_t heard_us);  // heard: T4
   void forget() { *this = ClockOffset{}; }  // another boot of the node: another clock
 
   // What the offset was or will be when the node's clock shows `node_us`; none before an exchange.

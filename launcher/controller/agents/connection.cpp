@@ -49,17 +49,14 @@ void AgentConnection::connect() {
 }
 
 void AgentConnection::connected(ConnectResult result) {
-  if (auto* failure = std::get_if<LinkFailure>(&result)) {
-    went_down(std::move(*failure));
-    return;
-  }
+  if (auto* failure = std::get_if<LinkFailure>(&result)) return drop(std::move(*failure));
   reached_ = std::move(std::get<Connected>(result));
   reader_ = FrameReader{};
   phase_ = Phase::greeting;
   renews_ = asked_again_ = false;
   last_heard_ = timers_.now();
   reached_.link->start({[this](std::span<const std::byte> bytes) { receive(bytes); },
-                        [this](LinkFailure failure) { went_down(std::move(failure)); }});
+                        [this](LinkFailure failure) { drop(std::move(failure)); }});
   Hello hello;
   hello.controller_id = launch_.controller_id;
   hello.node = address_.id;
@@ -87,15 +84,11 @@ void AgentConnection::receive(std::span<const std::byte> bytes) {
   reader_.feed(bytes);
   while (reached_.link) {
     auto frame = reader_.next();
-    if (!frame) {
-      drop({LinkFailureKind::wrong_build, address_.id.value + ": " + frame.error().message});
-      return;
-    }
-    if (!*frame) return;
-    auto message = decode_from_agent(std::move(**frame));
+    if (frame && !*frame) return;
+    auto message = frame ? decode<FromAgent>(std::move(**frame)) : frame.error();
     if (!message) {
-      drop({LinkFailureKind::wrong_build, address_.id.value + ": " + message.error().message});
-      return;
+      const std::string why = address_.id.value + ": " + message.error().message;
+      return drop({LinkFailureKind::wrong_build, why});
     }
     handle(std::move(message->message), std::move(message->payload));
   }
@@ -105,11 +98,11 @@ void AgentConnection::handle(FromAgent message, std::string payload) {
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     if (phase_ != Phase::greeting) return;
     if (welcome->version != wire_version) {
-      drop({LinkFailureKind::wrong_build,
-            "the agent on " + address_.id.value + " speaks protocol " +
-                std::to_string(welcome->version) + ", this muster " + std::to_string(wire_version) +
-                ": wait for its jobs to end, or cancel them"});
-      return;
+      return drop(
+          {LinkFailureKind::wrong_build, "the agent on " + address_.id.value + " speaks protocol " +
+                                             std::to_string(welcome->version) + ", this muster " +
+                                             std::to_string(wire_version) +
+                                             ": wait for its jobs to end, or cancel them"});
     }
     phase_ = Phase::up;
     spoke_at_ = last_heard_ = timers_.now();
@@ -150,8 +143,7 @@ void AgentConnection::report_health() {
 }
 
 void AgentConnection::learn_clock(const std::optional<ClockStamps>& stamps) {
-  if (!stamps) return;
-  clock_.add({stamps->sent_us, stamps->received_us, stamps->replied_us, timers_.raw_now().count()});
+  if (stamps) clock_.add(*stamps, timers_.raw_now().count());
 }
 
 std::optional<Interval> AgentConnection::silence() const {
@@ -164,19 +156,15 @@ std::optional<Milliseconds> AgentConnection::silent_for() const {
   return std::chrono::duration_cast<Milliseconds>(timers_.now() - *spoke_at_);
 }
 
+// The link is destroyed later: this may run inside one of its callbacks.
 void AgentConnection::drop(LinkFailure why) {
   if (phase_ == Phase::idle) return;
-  went_down(std::move(why));
-}
-
-// The link is destroyed later: this may run inside one of its callbacks.
-void AgentConnection::went_down(LinkFailure failure) {
   heartbeat_.reset();
-  const auto silent = phase_ == Phase::up ? silence() : std::nullopt;
+  silence_at_loss_ = phase_ == Phase::up ? silence() : std::nullopt;
   silent_at_loss_ = phase_ == Phase::up ? *silent_for() : Milliseconds{0};
   phase_ = Phase::idle;
   if (reached_.link) timers_.post([dead = std::shared_ptr<Link>(std::move(reached_.link))] {});
-  events_.on_down(std::move(failure), silent);
+  events_.on_down(std::move(why));
 }
 
 void AgentConnection::renew_lease() {
@@ -194,9 +182,8 @@ void AgentConnection::beat() {
   const auto silent = timers_.now() - last_heard_;
   const auto limit = std::min<Milliseconds>(silence_limit, held_lease_ / 2);
   if (silent > limit) {
-    drop({LinkFailureKind::lost,
-          "node " + address_.id.value + ": no response for " + duration_text(limit), true});
-    return;
+    return drop({LinkFailureKind::lost,
+                 "node " + address_.id.value + ": no response for " + duration_text(limit), true});
   }
   const Milliseconds pause = std::min(held_lease_ / beats_in_lease, slowest_beat);
   if (is_up() && silent > std::max(pause * 3 / 2, shortest_doubt)) ask_again();

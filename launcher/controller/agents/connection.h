@@ -28,7 +28,7 @@ class AgentConnection {
   struct Events {
     std::function<void(const Welcome&)> on_up;
     std::function<void(FromAgent, std::string payload)> on_message;
-    std::function<void(LinkFailure, std::optional<Interval> silent_us)> on_down;
+    std::function<void(LinkFailure)> on_down;
   };
 
   // `lease`: as the target sets it; nothing: by the round trip.
@@ -38,7 +38,7 @@ class AgentConnection {
 
   void connect();  // only when idle
   void send(const ToAgent& message, std::string_view payload = {});
-  void drop(LinkFailure why);  // closes; on_down follows
+  void drop(LinkFailure why);  // closes, unless idle; on_down follows
   // The journal knows that the agent answers: from here on its lease is renewed.
   void renew_lease();
   bool is_idle() const { return phase_ == Phase::idle; }
@@ -64,6 +64,8 @@ class AgentConnection {
   std::optional<Milliseconds> silent_for() const;
   // Of the newest link, when it was lost; 0: it was never up.
   Milliseconds silent_at_loss() const { return silent_at_loss_; }
+  // Between its last word and then, on this host's raw_time(); nothing: it was never up.
+  const std::optional<Interval>& silence_at_loss() const { return silence_at_loss_; }
 
  private:
   enum class Phase { idle, connecting, greeting, up };
@@ -71,7 +73,6 @@ class AgentConnection {
   void connected(ConnectResult result);
   void receive(std::span<const std::byte> bytes);
   void handle(FromAgent message, std::string payload);
-  void went_down(LinkFailure failure);
   void take_lease(const Welcome& welcome);
   void beat();
   void ask_again();
@@ -99,6 +100,7 @@ class AgentConnection {
   SteadyTime last_heard_;
   std::optional<SteadyTime> spoke_at_;
   Milliseconds silent_at_loss_{0};
+  std::optional<Interval> silence_at_loss_;
   std::int64_t heard_ms_ = 0;  // the agent's stamp of its newest word
   bool renews_ = false;
   bool asked_again_ = false;  // since its last word

@@ -1,8 +1,8 @@
 #include "launcher/controller/agents/node_folders.h"
 
-#include <time.h>
-
 #include <algorithm>
+
+#include "runtime/protocol/boot_clock.h"
 
 namespace muster {
 
@@ -16,12 +16,6 @@ constexpr Milliseconds outputs_settle{2 * 60'000};
 constexpr std::size_t folders_of_node = 1000;
 constexpr int looks_at_once = 16;
 constexpr Milliseconds look_pause{20};
-
-Milliseconds since_boot() {
-  timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);
-  return Milliseconds{now.tv_sec * 1000LL + now.tv_nsec / 1'000'000};
-}
 
 }  // namespace
 
@@ -54,7 +48,7 @@ std::optional<JobLeavings> NodeFolders::leavings(const JobId& job) const {
   JobLeavings leavings = leavings_of(*records);
   const Time now = timers_.wall_now();
   const Time ended = *(*row)->ended_at;
-  const bool is_on_disk = now - ended >= outputs_settle && now - since_boot() < ended;
+  const bool is_on_disk = now - ended >= outputs_settle && now - Milliseconds{boot_ms()} < ended;
   leavings.outputs_too = leavings.outputs_too && (is_on_disk || records->empty());
   return leavings;
 }

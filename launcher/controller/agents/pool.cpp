@@ -13,11 +13,6 @@ constexpr Milliseconds longest_backoff{5000};
 // records in the journal.
 constexpr std::chrono::seconds steady_link{10};
 
-bool is_same_place(const NodeAddress& a, const NodeAddress& b) {
-  return a.transport == b.transport && a.host == b.host && a.port == b.port && a.user == b.user &&
-         a.identity_file == b.identity_file && a.job_address == b.job_address;
-}
-
 }  // namespace
 
 AgentPool::AgentPool(Timers& timers, Transport& transport, AgentLaunch launch)
@@ -39,9 +34,7 @@ AgentConnection::Events AgentPool::events_of(const NodeId& node) {
               if (each->take(node, message, payload)) return;
             }
           },
-          [this, node](const LinkFailure& failure, std::optional<Interval> silent_us) {
-            failed(node, failure, silent_us);
-          }};
+          [this, node](const LinkFailure& failure) { failed(node, failure); }};
 }
 
 void AgentPool::want(const NodeAddress& address, const ComputeTarget& target,
@@ -69,8 +62,8 @@ void AgentPool::reach(Entry& entry, const NodeAddress& address, const ComputeTar
   entry.connection->watch_notice(target.notice_file);
   entry.connection->watch_health(target.health);
   // The agent learns its lease when it is greeted.
-  const bool moved = !is_same_place(entry.connection->address(), address) ||
-                     entry.connection->home() != home || entry.connection->lease() != target.lease;
+  const bool moved = entry.connection->address() != address || entry.connection->home() != home ||
+                     entry.connection->lease() != target.lease;
   entry.connection->move_to(address, std::move(launch), target.lease);
   if (moved) {
     entry.connection->drop(
@@ -107,8 +100,7 @@ void AgentPool::set_wanted(const std::set<NodeId>& nodes) {
   }
 }
 
-void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
-                       std::optional<Interval> silent_us) {
+void AgentPool::failed(const NodeId& node, const LinkFailure& failure) {
   Entry& entry = entries_.at(node);
   if (entry.up_since && timers_.now() - *entry.up_since >= steady_link) entry.backoff = {};
   entry.up_since.reset();
@@ -125,7 +117,7 @@ void AgentPool::failed(const NodeId& node, const LinkFailure& failure,
     for (NodeListener* each : listeners_) each->node_failed(node, failure);
   }
   if (!news) return;
-  for (NodeListener* each : listeners_) each->node_down(node, failure, silent_us);
+  for (NodeListener* each : listeners_) each->node_down(node, failure);
 }
 
 AgentConnection* AgentPool::find(const NodeId& node) const {

@@ -33,9 +33,7 @@ class NodeListener {
   virtual ~NodeListener() = default;
 
   virtual void node_up(const NodeId&, const Welcome&) {}
-  // `silent_us`: between its last word and now, on this host's raw_time(); of a link that was up.
-  virtual void node_down(const NodeId&, const LinkFailure&, std::optional<Interval> /*silent_us*/) {
-  }
+  virtual void node_down(const NodeId&, const LinkFailure&) {}
   // Of a node that somebody waits for: each failure, also when it is no news.
   virtual void node_failed(const NodeId&, const LinkFailure&) {}
   // True: no later listener is asked.
@@ -78,7 +76,7 @@ class AgentPool {
   AgentConnection::Events events_of(const NodeId& node);
   void reach(Entry& entry, const NodeAddress& address, const ComputeTarget& target,
              const std::string& home);
-  void failed(const NodeId& node, const LinkFailure& failure, std::optional<Interval> silent_us);
+  void failed(const NodeId& node, const LinkFailure& failure);
 
   Timers& timers_;
   Transport& transport_;

@@ -30,17 +30,6 @@ Error failed(const std::string& what, const std::filesystem::path& path) {
   return Error{"cannot " + what + " " + path.string() + ": " + std::strerror(errno)};
 }
 
-Status write_at(int descriptor, std::string_view bytes, std::int64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(descriptor, bytes.data(), bytes.size(), offset);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Error{std::strerror(errno)};
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    offset += written;
-  }
-  return Done{};
-}
-
 }  // namespace
 
 Result<RankLogs::File*> RankLogs::open(const JobId& job, AttemptId attempt, RankId rank) {
@@ -89,8 +78,13 @@ Result<std::int64_t> RankLogs::write(const JobId& job, AttemptId attempt, RankId
 }
 
 Status RankLogs::append(File& file, std::string_view bytes) {
-  if (auto done = write_at(file.descriptor.get(), bytes, file.size); !done) return done;
-  file.size += static_cast<std::int64_t>(bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(file.descriptor.get(), bytes.data(), bytes.size(), file.size);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return Error{std::strerror(errno)};
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+    file.size += put;
+  }
   return Done{};
 }
 

@@ -77,8 +77,7 @@ void RemediationService::run_here(const RemedyBegun& begun) {
        });
 }
 
-void RemediationService::node_down(const NodeId& node, const LinkFailure&,
-                                   std::optional<Interval>) {
+void RemediationService::node_down(const NodeId& node, const LinkFailure&) {
   asked_.erase(node);
 }
 

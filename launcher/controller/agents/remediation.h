@@ -34,8 +34,7 @@ class RemediationService final : public NodeListener {
 
   // `fresh`: what has just been journaled.
   void perform(const std::vector<Record>& fresh);
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
 
  private:

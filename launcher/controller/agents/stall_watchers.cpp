@@ -42,7 +42,7 @@ void StallWatchers::node_up(const NodeId& node, const Welcome&) {
   }
 }
 
-void StallWatchers::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+void StallWatchers::node_down(const NodeId& node, const LinkFailure&) {
   up_.erase(node);
   for (auto& [job, entry] : entries_) {
     if (!entry->needed.contains(node)) continue;

@@ -25,8 +25,7 @@ class StallWatchers final : public NodeListener {
   StallWatchers(Timers& timers, const State& state, Observer& observer, Ask ask);
 
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void attempt_over(const JobId& job);
   // State has changed: something may run now.

@@ -190,7 +190,7 @@ void WorkSender::node_up(const NodeId& node, const Welcome&) {
   if (runs_mpirun(job->spec) && index == 0) acknowledge(mpirun_log);
 }
 
-void WorkSender::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+void WorkSender::node_down(const NodeId& node, const LinkFailure&) {
   sent_.erase(node);
   feeds_.erase(node);
   again_.erase(node);

@@ -34,8 +34,7 @@ class WorkSender final : public NodeListener {
   // For somebody who waits: AgentPool::await.
   void await(const ComputeTarget& target, const NodeAddress& node);
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void job_over(const JobId& job);
 

@@ -91,7 +91,7 @@ void Relay::exec(const std::shared_ptr<Session>& session, const Exec& request) {
   if (!found || pool_.up(found->node) == nullptr) {
     const std::string why =
         found ? "node " + found->node.value + " is not connected" : found.error().message;
-    return session->refuse(why, ExitCode::failure);
+    return session->refuse(why);
   }
   const bool is_connection = request.channel && !request.channel->socket.empty();
   const auto is_another = [&](const auto& item) {
@@ -99,9 +99,8 @@ void Relay::exec(const std::shared_ptr<Session>& session, const Exec& request) {
   };
   if (is_connection && std::ranges::count_if(execs_, is_another) >= connections_limit) {
     return session->refuse("job " + request.job.value + " has " +
-                               std::to_string(connections_limit) +
-                               " forwarded connections: close one of them",
-                           ExitCode::failure);
+                           std::to_string(connections_limit) +
+                           " forwarded connections: close one of them");
   }
   const std::string id = "e" + std::to_string(next_id_++);
   execs_[id] = {session, found->node, request.job, is_connection};
@@ -235,7 +234,7 @@ bool Relay::take(const NodeId& node, const FromAgent& message, std::string_view 
   return true;
 }
 
-void Relay::node_down(const NodeId& node, const LinkFailure&, std::optional<Interval>) {
+void Relay::node_down(const NodeId& node, const LinkFailure&) {
   std::erase_if(execs_, [&](const auto& item) {
     if (item.second.node != node) return false;
     if (const auto session = item.second.client.lock()) {

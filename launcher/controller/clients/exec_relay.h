@@ -35,8 +35,7 @@ class Relay final : public NodeListener {
   void remote_output(const NodeId& from, RemoteOutput piece, std::string_view payload);
   void remote_output_ack(const NodeId& from, const RemoteOutputAck& ack);
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
 
  private:

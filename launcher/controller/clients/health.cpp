@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t complaint_bytes_most = 4096;
 constexpr std::string_view complaint_prefix = "muster: ";
 constexpr int unclear = 3;
+// The answers of 500 nodes, of 130 KB each.
+constexpr std::size_t bytes_until_behind = 64u << 20;
+// What nodes still say that were asked before.
+constexpr std::size_t bytes_most = 512u << 20;
 
 using LookRequest = std::variant<LookAtHealth, MeasureNode>;
 
@@ -45,11 +49,6 @@ std::string seconds_text(Milliseconds time) {
   return std::to_string((time.count() + 999) / 1000) + " s";
 }
 
-std::string without_end(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
 // The agent did not start it, a host cannot run it, or it is not idle.
 bool was_refused(const LookRequest& request, const ExecEnded& ended, const std::string& said) {
   if (!is_measurement(request)) return false;
@@ -68,7 +67,7 @@ std::string failure_text(const LookRequest& request, const ExecEnded& ended,
     return is_measurement(request) ? ended.error : what + " were not started: " + ended.error;
   }
   const ExitStatus& status = ended.status;
-  const std::string last = without_end(complained);
+  const std::string last(trimmed(complained));
   // What a program says that refuses a host is the reason, and all of it.
   if (is_measurement(request) && status.code == unclear && last.starts_with(complaint_prefix)) {
     return last.substr(complaint_prefix.size());
@@ -109,14 +108,10 @@ std::string misfit_of(const MeasureNodes& request) {
 
 NodeHealthService::NodeHealthService(Timers& timers, const State& state, AgentPool& pool,
                                      Await await)
-    : timers_(timers),
-      state_(state),
-      pool_(pool),
-      await_(std::move(await)),
-      clients_([this](const std::shared_ptr<Session>& client) { ask_more(client); }) {}
+    : timers_(timers), state_(state), pool_(pool), await_(std::move(await)) {}
 
 void NodeHealthService::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
   std::vector<std::string> ids;
   for (const NodesMeant& meant : request.nodes) {
     reach(meant);
@@ -132,15 +127,10 @@ void NodeHealthService::look(const std::shared_ptr<Session>& session, const Look
 
 void NodeHealthService::measure(const std::shared_ptr<Session>& session,
                                 const MeasureNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant", ExitCode::failure);
+  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
   const std::string misfit = misfit_of(request);
-  if (!misfit.empty()) return session->refuse(misfit, ExitCode::failure);
+  if (!misfit.empty()) return session->refuse(misfit);
   for (const NodesMeant& meant : request.nodes) reach(meant);
-  begin_benchmark(session, request);
-}
-
-void NodeHealthService::begin_benchmark(const std::shared_ptr<Session>& session,
-                                        const MeasureNodes& request) {
   std::vector<std::string> ids;
   const auto begin_one = [&](const NodeId& node, MeasureNode what, Milliseconds limit) {
     Look look{session, node, std::move(what), static_cast<std::int64_t>(ids.size()), limit};
@@ -197,7 +187,7 @@ void NodeHealthService::ask(Looks::iterator at) {
     return answer(at, "job " + holder + " holds it", true);
   }
   const auto client = look.client.lock();
-  if (pool_.up(look.node) == nullptr || !client || clients_.is_behind(client)) return;
+  if (pool_.up(look.node) == nullptr || !client || is_behind(client)) return;
   if (is_measurement(look.request) && !pool_.up(look.node)->welcome().measures) {
     return answer(at, "its agent is outdated and does not measure", true);
   }
@@ -221,16 +211,19 @@ std::vector<std::string> NodeHealthService::ids_of(Fits fits) const {
   return ids;
 }
 
-void NodeHealthService::ask_more(const std::shared_ptr<Session>& client) {
-  ask_all(ids_of([&](const Look& look) { return look.client.lock() == client; }));
+bool NodeHealthService::is_behind(const std::shared_ptr<Session>& client) {
+  if (client->unread_bytes() <= bytes_until_behind) return false;
+  client->when_read([this, session = client.get()] {
+    ask_all(ids_of([&](const Look& look) { return look.client.lock().get() == session; }));
+  });
+  return true;
 }
 
 void NodeHealthService::node_up(const NodeId& node, const Welcome&) {
   ask_all(ids_of([&](const Look& look) { return look.node == node; }));
 }
 
-void NodeHealthService::node_down(const NodeId& node, const LinkFailure& failure,
-                                  std::optional<Interval>) {
+void NodeHealthService::node_down(const NodeId& node, const LinkFailure& failure) {
   node_failed(node, failure);
 }
 
@@ -324,12 +317,19 @@ void NodeHealthService::answer(Looks::iterator at, const std::string& error, boo
   const bool is_no_evidence = !is_started && is_probe(look.request);
   const bool is_reported = error.empty() || is_probe(look.request);
   const bool is_reached = pool_.up(look.node) != nullptr || is_held(look.node);
-  clients_.answer(session,
-                  {look.node, error, drained_for(look.node), look.place, is_reached,
-                   is_void || is_no_evidence, is_started},
-                  is_reported ? std::move(look.said) : std::string());
+  if (!is_reported) look.said.clear();
+  const bool is_kept = session->unread_bytes() + look.said.size() <= bytes_most;
+  const NodeLooked looked{
+      look.node,
+      is_kept ? error : "its answer was not kept: those before it were not read",
+      drained_for(look.node),
+      look.place,
+      is_reached,
+      is_void || is_no_evidence,
+      is_started};
+  session->send(looked, is_kept ? look.said : "", bytes_most + Session::queue_limit_bytes);
   const auto same_client = [&](const auto& item) { return item.second.client.lock() == session; };
-  if (std::ranges::none_of(looks_, same_client)) clients_.finish(session);
+  if (std::ranges::none_of(looks_, same_client)) session->finish();
 }
 
 std::string NodeHealthService::drained_for(const NodeId& id) const {
@@ -346,7 +346,6 @@ void NodeHealthService::release(const NodeId& node) {
 }
 
 void NodeHealthService::client_gone(const std::shared_ptr<Session>& session) {
-  clients_.gone(session);
   Looks gone;
   for (auto at = looks_.begin(); at != looks_.end();) {
     const auto next = std::next(at);

@@ -32,8 +32,7 @@ class NodeHealthService final : public NodeListener {
   bool ended(const NodeId& from, const ExecEnded& ended);
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override;
   void node_up(const NodeId& node, const Welcome& welcome) override;
-  void node_down(const NodeId& node, const LinkFailure& failure,
-                 std::optional<Interval> silent_us) override;
+  void node_down(const NodeId& node, const LinkFailure& failure) override;
   void node_failed(const NodeId& node, const LinkFailure& failure) override;
   void client_gone(const std::shared_ptr<Session>& session);
 
@@ -53,13 +52,13 @@ class NodeHealthService final : public NodeListener {
   };
   using Looks = std::map<std::string, Look>;
 
-  void begin_benchmark(const std::shared_ptr<Session>& session, const MeasureNodes& request);
   void reach(const NodesMeant& meant);
   std::string begin(Look look, Milliseconds timeout);  // its id
   // Those whose nodes are there. Answers what a node refuses.
   void ask_all(const std::vector<std::string>& ids);
   void ask(Looks::iterator at);
-  void ask_more(const std::shared_ptr<Session>& client);
+  // So much waits for it that nothing more should be asked for before it has read that.
+  bool is_behind(const std::shared_ptr<Session>& client);
   void late(const std::string& id, Milliseconds timeout);
   // Ends the look; the client's connection with its last one. `is_void`: NodeLooked::is_void.
   void answer(Looks::iterator at, const std::string& error, bool is_void = false);
@@ -75,7 +74,6 @@ class NodeHealthService final : public NodeListener {
   const State& state_;
   AgentPool& pool_;
   Await await_;
-  SlowClients clients_;
   Looks looks_;  // by the id that agents know
   std::uint64_t next_id_ = 1;
 };

@@ -145,17 +145,15 @@ void Requests::take(const std::shared_ptr<Session>& session, const Cancel& reque
     const bool ended = row && *row;
     return session->refuse(ended
                                ? "job " + request.job.value + " has already ended: " + (*row)->state
-                               : "job " + request.job.value + " not found",
-                           ExitCode::failure);
+                               : "job " + request.job.value + " not found");
   }
   context_.observe(CancelRequested{request.job, request.grace}, answering(session, request.job));
 }
 
 void Requests::take(const std::shared_ptr<Session>& session, const Resume& request) {
   if (find_job(context_.state, request.job) != nullptr) {
-    return session->refuse(
-        "job " + request.job.value + " has not ended: there is nothing to resume",
-        ExitCode::failure);
+    return session->refuse("job " + request.job.value +
+                           " has not ended: there is nothing to resume");
   }
   const auto row = context_.journal.job(request.job);
   const auto records = context_.journal.records_of(request.job);
@@ -164,16 +162,15 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
                            ExitCode::internal);
   }
   if (!*row) {
-    return session->refuse("job " + request.job.value + " not found", ExitCode::failure);
+    return session->refuse("job " + request.job.value + " not found");
   }
   if (records->empty()) {
-    return session->refuse(records_removed(request.job).message, ExitCode::failure);
+    return session->refuse(records_removed(request.job).message);
   }
   auto resume = resume_request(*records, request.from_step, request.from_certified);
-  if (!resume) return session->refuse(resume.error().message, ExitCode::failure);
+  if (!resume) return session->refuse(resume.error().message);
   if (!arriving_.insert(request.job).second) {
-    return session->refuse("job " + request.job.value + " is being resumed already",
-                           ExitCode::failure);
+    return session->refuse("job " + request.job.value + " is being resumed already");
   }
   context_.rows.restore(**row);
   context_.observe(std::move(*resume), answering(session, request.job));
@@ -218,7 +215,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
   const auto names = open_breakers(context_.state, request.target);
   if (names.empty()) {
-    return session->refuse(nothing_open(context_.state, request.target), ExitCode::failure);
+    return session->refuse(nothing_open(context_.state, request.target));
   }
   for (const std::string& name : names) {
     std::function<void()> done;
@@ -245,7 +242,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
   }
   const auto row = context_.journal.job(request.job);
   if (!row || !*row) {
-    return session->refuse("job " + request.job.value + " not found", ExitCode::failure);
+    return session->refuse("job " + request.job.value + " not found");
   }
   session->answer(Ended{request.job, (*row)->state,
                         (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),

@@ -3,18 +3,19 @@
 // keeps weak references. One thread.
 #pragma once
 
-#include <array>
-#include <deque>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "launcher/transport/link/byte_stream.h"
 #include "launcher/wire/client_message.h"
 #include "launcher/wire/frame.h"
 #include "scheduler/model/exit_code.h"
@@ -28,35 +29,35 @@ class Session : public std::enable_shared_from_this<Session> {
   using Closed = std::function<void(const std::shared_ptr<Session>&)>;
 
   Session(boost::asio::local::stream_protocol::socket socket, Request on_request, Closed on_closed);
+  Session(const Session&) = delete;
+  ~Session();
   void start();
-  void send(const FromController& message, std::string_view payload = {});
+  // A client that does not read is dropped at `queue_limit` rather than remembered without end.
+  static constexpr std::size_t queue_limit_bytes = 64u << 20;
+  void send(const FromController& message, std::string_view payload = {},
+            std::size_t queue_limit = queue_limit_bytes);
   void finish();                                // closes after everything queued has been sent
   void answer(const FromController& message) {  // the last word
     send(message);
     finish();
   }
-  void refuse(const std::string& why, ExitCode code) {
+  void refuse(const std::string& why, ExitCode code = ExitCode::failure) {
     answer(Refused{why, static_cast<int>(code)});
   }
-  // Whether the client has read most of what it was sent.
-  bool has_room() const;
-  // Called once, as soon as it has room.
-  void when_room(std::function<void()> then);
+  std::size_t unread_bytes() const { return stream_ ? stream_->queued_bytes() : 0; }
+  // Called once, when the client has read all that it was sent.
+  void when_read(std::function<void()> then) { on_read_ = std::move(then); }
 
  private:
-  void read();
-  void write();
+  void received(std::span<const std::byte> bytes);
+  void drained();
   void close();
-  bool deliver_frames();
 
-  boost::asio::local::stream_protocol::socket socket_;
+  std::shared_ptr<ByteStream> stream_;  // null: closed
   Request on_request_;
   Closed on_closed_;
   FrameReader reader_;
-  std::array<std::byte, 65536> buffer_;
-  std::deque<std::string> queue_;
-  std::size_t queued_bytes_ = 0;
-  std::function<void()> on_room_;
+  std::function<void()> on_read_;
   bool finishing_ = false;
 };
 
@@ -65,7 +66,7 @@ class RequestServer {
   RequestServer(boost::asio::io_context& io, Session::Request on_request,
                 Session::Closed on_closed);
   Status listen(const std::filesystem::path& socket_path);
-  std::size_t sessions() const { return *sessions_; }
+  std::size_t sessions() const { return sessions_.size(); }
 
  private:
   void accept();
@@ -74,42 +75,7 @@ class RequestServer {
   boost::asio::steady_timer pause_;
   Session::Request on_request_;
   Session::Closed on_closed_;
-  std::shared_ptr<std::size_t> sessions_ = std::make_shared<std::size_t>(0);
-};
-
-// Answers for clients that read slower than nodes answer: each is kept until the client has read
-// what it was sent, and beyond a bound it is replaced by the sentence that says so. Owned by the
-// NodeHealthService, on its thread.
-
-class SlowClients {
- public:
-  using Client = std::shared_ptr<Session>;
-
-  // `on_room`: is_behind() is over.
-  explicit SlowClients(std::function<void(const Client&)> on_room) : on_room_(std::move(on_room)) {}
-
-  void answer(const Client& client, NodeLooked looked, std::string payload);
-  // Ends the connection behind the last answer.
-  void finish(const Client& client);
-  // So much waits for it that nothing more should be asked for.
-  bool is_behind(const Client& client) const;
-  void gone(const Client& client) { waiting_.erase(client); }
-
- private:
-  struct Answer {
-    NodeLooked looked;
-    std::string payload;
-  };
-  struct Waiting {
-    std::deque<Answer> answers;
-    std::size_t bytes = 0;
-    bool is_finished = false;
-  };
-
-  void send_on(const std::weak_ptr<Session>& client);
-
-  std::function<void(const Client&)> on_room_;
-  std::map<Client, Waiting> waiting_;
+  std::set<std::shared_ptr<Session>> sessions_;
 };
 
 }  // namespace muster

@@ -64,7 +64,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   Step step_ = Step::shell;
   bool pushed_ = false;
   std::unique_ptr<RemoteProcess> process_;
-  std::shared_ptr<PushGate::Pass> pass_;
+  PushGate::Pass pass_;
   Binary binary_;
   std::size_t sent_bytes_ = 0;
   std::string output_;
@@ -202,7 +202,7 @@ void Attach::on_push_exit(const RemoteExit& exit) {
   }
   phases_.finish("push");
   pushed_ = true;
-  pass_->succeeded();
+  gate_->succeeded(launch_.build_id);
   pass_.reset();
   begin_shell();
 }
@@ -240,77 +240,61 @@ void Attach::cancel() {
 
 // Handlers may destroy the Link that calls them, so what they need lives apart from it.
 struct Receiver {
-  Link::Handlers handlers;
   NodeAddress node;
+  std::string early;  // came before `start`
+  std::optional<RemoteExit> early_exit{};
+  std::optional<Link::Handlers> handlers{};  // none: not started, or over
   Tail errors{kept_error_bytes};
-  bool alive = true;
-};
 
-void close(Receiver& receiver, const RemoteExit& exit) {
-  receiver.alive = false;
-  const auto on_closed = std::move(receiver.handlers.on_closed);
-  if (!on_closed) return;
-  on_closed({LinkFailureKind::lost,
-             describe(receiver.node) + ": " + attach_end_text(exit, receiver.errors.text())});
-}
+  void take(std::span<const std::byte> bytes) {
+    if (!handlers) {
+      early += text_of(bytes);
+      return;
+    }
+    const auto on_bytes = handlers->on_bytes;
+    on_bytes(bytes);
+  }
+  void end(const RemoteExit& exit) {
+    early_exit = exit;
+    const auto over = std::exchange(handlers, std::nullopt);
+    if (!over || !over->on_closed) return;
+    over->on_closed(
+        {LinkFailureKind::lost, describe(node) + ": " + attach_end_text(exit, errors.text())});
+  }
+  void begin(Link::Handlers wanted) {
+    handlers = std::move(wanted);
+    const std::string bytes = std::exchange(early, {});
+    if (!bytes.empty()) take(std::as_bytes(std::span(bytes)));
+    if (early_exit) end(*early_exit);
+  }
+};
 
 class ProcessLink final : public Link {
  public:
   ProcessLink(boost::asio::io_context& io, std::unique_ptr<RemoteProcess> process,
               std::string first_bytes, const NodeAddress& node)
       : io_(io),
-        process_(std::move(process)),
-        early_(std::make_shared<Early>()),
-        receiver_(std::make_shared<Receiver>()) {
-    receiver_->node = node;
-    early_->bytes = std::move(first_bytes);
-    keep_early_bytes();
+        receiver_(std::make_shared<Receiver>(Receiver{node, std::move(first_bytes)})),
+        process_(std::move(process)) {
+    process_->handle(
+        {[receiver = receiver_](std::span<const std::byte> bytes) { receiver->take(bytes); },
+         [receiver = receiver_](std::string_view text) { receiver->errors.add(text); }, [] {},
+         [receiver = receiver_](const RemoteExit& exit) { receiver->end(exit); }});
   }
-
-  ~ProcessLink() override { receiver_->alive = false; }
+  ~ProcessLink() override { receiver_->handlers.reset(); }
 
   void start(Handlers handlers) override {
-    receiver_->handlers = std::move(handlers);
-    process_->handle(live_handlers());
-    boost::asio::post(io_, [receiver = receiver_, early = early_] {
-      if (receiver->alive && !early->bytes.empty()) {
-        receiver->handlers.on_bytes(std::as_bytes(std::span(early->bytes)));
-      }
-      if (receiver->alive && early->exit) close(*receiver, *early->exit);
+    boost::asio::post(io_, [weak = std::weak_ptr(receiver_), handlers = std::move(handlers)] {
+      if (const auto receiver = weak.lock()) receiver->begin(handlers);
     });
   }
-
   void write(std::string bytes) override { process_->write(std::move(bytes)); }
   std::size_t queued_bytes() const override { return process_->queued_bytes(); }
 
  private:
-  // What came before `start`.
-  struct Early {
-    std::string bytes;
-    std::optional<RemoteExit> exit;
-  };
-
-  void keep_early_bytes() {
-    process_->handle(
-        {[early = early_](std::span<const std::byte> bytes) { early->bytes += text_of(bytes); },
-         [receiver = receiver_](std::string_view text) { receiver->errors.add(text); }, [] {},
-         [early = early_](const RemoteExit& exit) { early->exit = exit; }});
-  }
-
-  RemoteProcess::Handlers live_handlers() {
-    return {[receiver = receiver_](std::span<const std::byte> bytes) {
-              if (receiver->alive) receiver->handlers.on_bytes(bytes);
-            },
-            [receiver = receiver_](std::string_view text) { receiver->errors.add(text); }, [] {},
-            [receiver = receiver_](const RemoteExit& exit) {
-              if (receiver->alive) close(*receiver, exit);
-            }};
-  }
-
   boost::asio::io_context& io_;
-  std::unique_ptr<RemoteProcess> process_;
-  std::shared_ptr<Early> early_;
   std::shared_ptr<Receiver> receiver_;
+  std::unique_ptr<RemoteProcess> process_;
 };
 
 }  // namespace

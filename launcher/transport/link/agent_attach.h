@@ -15,8 +15,8 @@
 #include <string>
 #include <variant>
 
-#include "launcher/transport/link/push_gate.h"
 #include "launcher/transport/link/remote_process.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
 
 namespace muster {

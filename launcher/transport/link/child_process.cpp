@@ -88,23 +88,21 @@ void Child::start(std::span<const std::string> argv) {
 }
 
 Status Child::open(std::span<const std::string> argv) {
-  int pair[2], pipe[2];
+  int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     return Error{std::string("cannot make a socket pair: ") + std::strerror(errno)};
   }
   Fd ours(pair[0]), theirs(pair[1]);
-  if (::pipe2(pipe, O_CLOEXEC) != 0) {
-    return Error{std::string("cannot make a pipe: ") + std::strerror(errno)};
-  }
-  Fd error_reader(pipe[0]), error_writer(pipe[1]);
+  auto errors = make_pipe();
+  if (!errors) return Error{std::string("cannot make a pipe: ") + std::strerror(errno)};
   const std::array inherited{Inherit{theirs.get(), 0}, Inherit{theirs.get(), 1},
-                             Inherit{error_writer.get(), 2}};
+                             Inherit{errors->write_end.get(), 2}};
   const Result<pid_t> child = spawn(argv, inherited);
   if (!child) return child.error();
   pid_ = *child;
   using Protocol = boost::asio::local::stream_protocol;
   stream_ = std::make_shared<ByteStream>(Protocol::socket(io_, Protocol(), ours.release()));
-  errors_.assign(error_reader.release());
+  errors_.assign(errors->read_end.release());
   return Done{};
 }
 

@@ -97,13 +97,13 @@ struct Connected {
 };
 
 using ConnectResult = std::variant<Connected, LinkFailure>;
+using ConnectDone = std::function<void(ConnectResult)>;
 
 class Transport {
  public:
   virtual ~Transport() = default;
   // Exactly one call of `done`, within the transport's own timeout.
-  virtual void connect(const NodeAddress& node, const AgentLaunch& launch,
-                       std::function<void(ConnectResult)> done) = 0;
+  virtual void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) = 0;
 };
 
 // The attempts of a transport that are under way; dropped without a call when it goes.

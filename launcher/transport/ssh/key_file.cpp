@@ -6,6 +6,8 @@
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "launcher/os/read_file.h"
@@ -72,10 +74,8 @@ constexpr Curve curves[] = {{"nistp256", "prime256v1", "SHA256"},
                             {"nistp521", "secp521r1", "SHA512"}};
 
 const Curve* curve_named(std::string_view name) {
-  for (const Curve& each : curves) {
-    if (name == each.name) return &each;
-  }
-  return nullptr;
+  const auto* found = std::ranges::find(curves, name, &Curve::name);
+  return found == std::end(curves) ? nullptr : found;
 }
 
 Key ecdsa_key(const Curve& curve, std::string_view point, std::string_view secret) {
@@ -158,11 +158,9 @@ KeyFile parse_key_file(std::string path, std::string_view text) {
   return key;
 }
 
-bool read_key_file(const std::string& path, KeyFile& key) {
+std::optional<KeyFile> read_key_file(const std::string& path) {
   const std::string text = text_of_file(path);
-  if (text.empty()) return false;
-  key = parse_key_file(path, text);
-  return true;
+  return text.empty() ? std::nullopt : std::optional(parse_key_file(path, text));
 }
 
 std::optional<std::string> sign_with_key_file(const std::string& path, std::string_view data) {

@@ -21,8 +21,8 @@ struct KeyFile {
 // The text of a private key file.
 KeyFile parse_key_file(std::string path, std::string_view text);
 
-// False when there is no readable file.
-bool read_key_file(const std::string& path, KeyFile& key);
+// Nothing: there is no readable file.
+std::optional<KeyFile> read_key_file(const std::string& path);
 
 // Signs a login with a private key file, as an ssh agent would. Ed25519 and ECDSA keys in OpenSSH's
 // format and without a passphrase. Any thread.

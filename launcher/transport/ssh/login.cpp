@@ -35,7 +35,7 @@ class SshKeys {
 
   // cut_off: the connection broke before any key was refused.
   Progress advance();
-  std::string tried() const;                         // for a message: which keys, and why not
+  const std::string& tried() const { return notes_; }  // for a message: which keys, and why not
   bool has_untried() const { return has_untried_; }  // keys that `ssh` can use and we cannot
 
  private:
@@ -172,8 +172,7 @@ void SshKeys::collect() {
   if (!node_.identity_file.empty()) {
     collect_file(node_.identity_file, true);
     collect_agent();
-    KeyFile key;
-    if (read_key_file(node_.identity_file, key)) prefer_agent_key(key.public_blob);
+    if (const auto key = read_key_file(node_.identity_file)) prefer_agent_key(key->public_blob);
     return;
   }
   collect_agent();
@@ -184,19 +183,19 @@ void SshKeys::collect() {
 }
 
 void SshKeys::collect_file(const std::string& path, bool named) {
-  KeyFile key;
-  if (!read_key_file(path, key)) {
+  const auto key = read_key_file(path);
+  if (!key) {
     if (named) note(path + " cannot be read");
     return;
   }
-  if (key.kind == KeyKind::rsa || key.kind == KeyKind::other) {
+  if (key->kind == KeyKind::rsa || key->kind == KeyKind::other) {
     has_untried_ = true;
-    return note(path + needs_ssh(key.kind == KeyKind::rsa));
+    return note(path + needs_ssh(key->kind == KeyKind::rsa));
   }
-  if (key.has_passphrase) {
+  if (key->has_passphrase) {
     return note(path + " has a passphrase and no ssh agent holds it: run ssh-add " + path);
   }
-  candidates_.push_back({path, key.public_blob, path});
+  candidates_.push_back({path, key->public_blob, path});
 }
 
 void SshKeys::collect_agent() {
@@ -219,15 +218,11 @@ void SshKeys::prefer_agent_key(const std::string& blob) {
   });
 }
 
-std::string SshKeys::tried() const {
-  return notes_;
-}
-
 void SshKeys::note(const std::string& text) {
   notes_ += (notes_.empty() ? "" : ", ") + text;
 }
 
-class Login final : public SshLogin {
+class Login {
  public:
   Login(std::shared_ptr<SshSession> session, const SshTarget& target, const SshSettings& settings,
         HostKeyStore& host_keys, LoginReport& report, std::function<void(LoginResult)> done)
@@ -237,7 +232,7 @@ class Login final : public SshLogin {
         report_(report),
         keys_(std::make_unique<SshKeys>(*session_, node_, settings)),
         done_(std::make_shared<Done>(std::move(done))) {}
-  ~Login() override { session_->on_progress(nullptr); }
+  ~Login() { session_->on_progress(nullptr); }
 
   void begin() {
     prefer_known_host_keys();
@@ -274,12 +269,9 @@ class Login final : public SshLogin {
 // sshd sends one key; ask for a kind that is on record, so that it can be compared.
 void Login::prefer_known_host_keys() {
   const auto known = host_keys_.known_types(target_.host_keys, node_.host, node_.port);
-  const auto is_known = [&](std::string_view type) {
-    return std::find(known.begin(), known.end(), type) != known.end();
-  };
   std::string first, rest;
   for (const std::string_view type : host_key_types) {
-    (is_known(type) ? first : rest) += std::string(type) + ",";
+    (std::ranges::count(known, type) > 0 ? first : rest) += std::string(type) + ",";
   }
   std::string all = first + rest;
   all.pop_back();
@@ -393,10 +385,10 @@ void Login::finish(LoginResult result) {
 
 }  // namespace
 
-std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, HostKeyStore& host_keys,
-                                      LoginReport& report, std::function<void(LoginResult)> done) {
-  auto login = std::make_unique<Login>(std::move(session), target, settings, host_keys, report,
+std::shared_ptr<void> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
+                                  const SshSettings& settings, HostKeyStore& host_keys,
+                                  LoginReport& report, std::function<void(LoginResult)> done) {
+  auto login = std::make_shared<Login>(std::move(session), target, settings, host_keys, report,
                                        std::move(done));
   login->begin();
   return login;

@@ -37,14 +37,10 @@ struct LoginNeedsOpenssh {  // libssh2 cannot, `ssh` might
 };
 using LoginResult = std::variant<LoggedIn, LoginDropped, LoginNeedsOpenssh, LinkFailure>;
 
-class SshLogin {
- public:
-  virtual ~SshLogin() = default;  // calls nothing afterwards
-};
-
-// `target` has its user filled in. `host_keys` and `report` outlive the login.
-std::unique_ptr<SshLogin> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
-                                      const SshSettings& settings, HostKeyStore& host_keys,
-                                      LoginReport& report, std::function<void(LoginResult)> done);
+// A login goes on as long as somebody holds it. `target` has its user filled in; `host_keys` and
+// `report` outlive the login.
+std::shared_ptr<void> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
+                                  const SshSettings& settings, HostKeyStore& host_keys,
+                                  LoginReport& report, std::function<void(LoginResult)> done);
 
 }  // namespace muster

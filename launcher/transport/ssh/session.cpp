@@ -125,9 +125,7 @@ ssize_t SshSession::transmit(libssh2_socket_t, const void* bytes, size_t size, i
 void SshSession::begin(std::chrono::milliseconds silence) {
   boost::system::error_code ignored;
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
-  const libssh2_socket_t handle = socket_.native_handle();
-  state_ = Open{handle};
-  watch_for_silence(handle, silence);
+  watch_for_silence(handle(), silence);
   read();
   wake();
 }
@@ -186,24 +184,9 @@ void SshSession::send() {
 
 void SshSession::close(const std::string& reason, bool is_by_host) {
   if (is_closed()) return;
-  state_ = Closed{reason, is_by_host};
+  closed_ = Closed{reason, is_by_host};
   boost::system::error_code ignored;
   socket_.close(ignored);
-}
-
-libssh2_socket_t SshSession::handle() const {
-  const auto* open = std::get_if<Open>(&state_);
-  return open == nullptr ? -1 : open->handle;
-}
-
-std::string SshSession::close_reason() const {
-  const auto* closed = std::get_if<Closed>(&state_);
-  return closed == nullptr ? "" : closed->reason;
-}
-
-bool SshSession::was_closed_by_host() const {
-  const auto* closed = std::get_if<Closed>(&state_);
-  return closed != nullptr && closed->is_by_host;
 }
 
 std::string SshSession::methods() const {
@@ -223,42 +206,23 @@ std::string SshSession::last_error() {
 }
 
 SessionMemory::~SessionMemory() {
-  while (first_.next != &first_) release(first_.next + 1);
-}
-
-void* SessionMemory::allocate(std::size_t bytes) {
-  auto* header = static_cast<Header*>(std::malloc(sizeof(Header) + bytes));
-  if (header == nullptr) return nullptr;
-  link(header);
-  return header + 1;
+  for (void* block : blocks_) std::free(block);
 }
 
 void* SessionMemory::resize(void* block, std::size_t bytes) {
-  if (block == nullptr) return allocate(bytes);
-  auto* header = static_cast<Header*>(block) - 1;
-  unlink(header);
-  auto* moved = static_cast<Header*>(std::realloc(header, sizeof(Header) + bytes));
-  link(moved == nullptr ? header : moved);
-  return moved == nullptr ? nullptr : moved + 1;
+  auto known = blocks_.extract(block);
+  void* moved = std::realloc(block, std::max<std::size_t>(bytes, 1));
+  if (moved != nullptr) {
+    blocks_.insert(moved);
+  } else {
+    blocks_.insert(std::move(known));
+  }
+  return moved;
 }
 
 void SessionMemory::release(void* block) {
-  if (block == nullptr) return;
-  auto* header = static_cast<Header*>(block) - 1;
-  unlink(header);
-  std::free(header);
-}
-
-void SessionMemory::link(Header* header) {
-  header->next = first_.next;
-  header->previous = &first_;
-  first_.next->previous = header;
-  first_.next = header;
-}
-
-void SessionMemory::unlink(Header* header) {
-  header->next->previous = header->previous;
-  header->previous->next = header->next;
+  blocks_.erase(block);
+  std::free(block);
 }
 
 }  // namespace muster

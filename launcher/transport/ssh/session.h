@@ -10,8 +10,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <variant>
+#include <unordered_set>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -25,24 +26,16 @@ namespace muster {
 
 class SessionMemory {
  public:
-  SessionMemory() { first_.next = first_.previous = &first_; }
+  SessionMemory() = default;
   SessionMemory(const SessionMemory&) = delete;
   ~SessionMemory();
 
-  void* allocate(std::size_t bytes);
+  void* allocate(std::size_t bytes) { return resize(nullptr, bytes); }
   void* resize(void* block, std::size_t bytes);
   void release(void* block);
 
  private:
-  struct alignas(std::max_align_t) Header {  // in front of every block
-    Header* next;
-    Header* previous;
-  };
-
-  void link(Header* header);
-  static void unlink(Header* header);
-
-  Header first_;  // of a ring
+  std::unordered_set<void*> blocks_;
 };
 
 class SshSession : public std::enable_shared_from_this<SshSession> {
@@ -54,7 +47,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   boost::asio::io_context& io() { return io_; }
   boost::asio::ip::tcp::socket& socket() { return socket_; }
   LIBSSH2_SESSION* get() { return session_; }
-  libssh2_socket_t handle() const;  // -1: it is not open
+  libssh2_socket_t handle() { return socket_.is_open() ? socket_.native_handle() : -1; }
 
   // The socket is connected: start to read. `on_progress` is called, from the io_context, whenever
   // a libssh2 call that said EAGAIN may get further. `silence` bounds how long a dead network goes
@@ -65,19 +58,16 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   // Asks for one on_progress from the io_context, after something was queued.
   void wake();
   void close(const std::string& reason, bool is_by_host = false);
-  bool is_closed() const { return std::holds_alternative<Closed>(state_); }
-  std::string close_reason() const;  // empty: it is not closed
-  bool was_closed_by_host() const;   // it answered, with an end or a reset
+  bool is_closed() const { return closed_.has_value(); }
+  std::string close_reason() const { return closed_ ? closed_->reason : ""; }
+  // It answered, with an end or a reset.
+  bool was_closed_by_host() const { return closed_ && closed_->is_by_host; }
   std::size_t unsent_bytes() const { return output_.size() + sending_.size(); }
   std::string last_error();
   std::string methods() const;  // what was agreed on with the host, for people; after the handshake
   void* allocate(std::size_t bytes) { return memory_.allocate(bytes); }  // libssh2 frees it
 
  private:
-  struct Fresh {};  // the socket is not connected yet
-  struct Open {
-    libssh2_socket_t handle;
-  };
   struct Closed {
     std::string reason;
     bool is_by_host = false;
@@ -97,7 +87,7 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   boost::asio::ip::tcp::socket socket_;
   SessionMemory memory_;
   LIBSSH2_SESSION* session_;
-  std::variant<Fresh, Open, Closed> state_;
+  std::optional<Closed> closed_;
   std::shared_ptr<std::function<void()>> on_progress_;
   std::unique_ptr<char[]> buffer_;
   std::string input_;

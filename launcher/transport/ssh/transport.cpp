@@ -21,7 +21,7 @@
 #include "launcher/os/tcp_facts.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/ssh/login.h"
 
 namespace muster {
@@ -68,43 +68,6 @@ ResolveResult look_up(const std::string& host, int port) {
 
 }  // namespace
 
-// Names to addresses without holding up the one thread: getaddrinfo runs on a few helper threads.
-class HostResolver {
- public:
-  explicit HostResolver(boost::asio::io_context& io) : io_(io), threads_(helper_threads) {}
-  ~HostResolver() {  // waits for the look-ups that run, drops those that wait
-    threads_.stop();
-    threads_.join();
-  }
-
-  // Addresses in numbers are answered without a thread. `done` comes from the io_context.
-  void resolve(const std::string& host, int port, std::function<void(ResolveResult)> done);
-
- private:
-  static constexpr std::size_t helper_threads = 4;  // they wait on a name server, and cost no CPU
-
-  boost::asio::io_context& io_;
-  boost::asio::thread_pool threads_;
-};
-
-void HostResolver::resolve(const std::string& host, int port,
-                           std::function<void(ResolveResult)> done) {
-  boost::system::error_code not_numbers;
-  const auto address = boost::asio::ip::make_address(host, not_numbers);
-  if (!not_numbers) {
-    const Endpoints endpoints{{address, static_cast<unsigned short>(port)}};
-    boost::asio::post(io_, [done = std::move(done), endpoints] { done(endpoints); });
-    return;
-  }
-  // The guard keeps the io_context running until the answer is in.
-  auto guard = boost::asio::make_work_guard(io_);
-  boost::asio::post(threads_, [host, port, done = std::move(done), guard]() mutable {
-    auto result = look_up(host, port);
-    boost::asio::post(guard.get_executor(),
-                      [done = std::move(done), result = std::move(result)] { done(result); });
-  });
-}
-
 // What all attempts of a transport share.
 struct SshContext {
   SshContext(boost::asio::io_context& the_io, SshSettings the_settings,
@@ -112,19 +75,46 @@ struct SshContext {
       : io(the_io),
         settings(std::move(the_settings)),
         host_keys(settings.own_known_hosts),
-        resolver(the_io),
         gate(std::make_shared<HandshakeGate>(the_io)),
         pushes(std::move(the_pushes)),
         jitter(settings.jitter_seed) {}
+  ~SshContext() {  // waits for the look-ups that run, drops those that wait
+    resolvers.stop();
+    resolvers.join();
+  }
 
   boost::asio::io_context& io;
   SshSettings settings;
   HostKeyStore host_keys;
-  HostResolver resolver;
+  boost::asio::thread_pool resolvers{4};  // they wait on a name server, and cost no CPU
   std::shared_ptr<HandshakeGate> gate;
   std::shared_ptr<PushGate> pushes;
   std::mt19937_64 jitter;
 };
+
+namespace {
+
+// Names to addresses without holding up the one thread: getaddrinfo runs on a few helper threads.
+// Addresses in numbers are answered without one. `done` comes from the io_context.
+void resolve(SshContext& context, const std::string& host, int port,
+             std::function<void(ResolveResult)> done) {
+  boost::system::error_code not_numbers;
+  const auto address = boost::asio::ip::make_address(host, not_numbers);
+  if (!not_numbers) {
+    const Endpoints endpoints{{address, static_cast<unsigned short>(port)}};
+    boost::asio::post(context.io, [done = std::move(done), endpoints] { done(endpoints); });
+    return;
+  }
+  // The guard keeps the io_context running until the answer is in.
+  auto guard = boost::asio::make_work_guard(context.io);
+  boost::asio::post(context.resolvers, [host, port, done = std::move(done), guard]() mutable {
+    auto result = look_up(host, port);
+    boost::asio::post(guard.get_executor(),
+                      [done = std::move(done), result = std::move(result)] { done(result); });
+  });
+}
+
+}  // namespace
 
 using SshConnectResult = std::variant<Connected, LinkFailure, LoginNeedsOpenssh>;
 
@@ -161,25 +151,18 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   struct LoggingIn {
     std::shared_ptr<SshSession> session;
     HandshakeGate::Pass pass;
-    std::unique_ptr<SshLogin> login;
+    std::shared_ptr<void> login;
   };
   struct Attaching {
     std::shared_ptr<AgentAttach> attach;
   };
-  struct Pausing {
-    Milliseconds pause;
-  };
+  struct Pausing {};
   struct Done {};
   using State = std::variant<Resolving, Queued, Connecting, LoggingIn, Attaching, Pausing, Done>;
-  struct Limit {
-    Milliseconds time;
-    std::string late;
-    std::string advice;
-  };
 
-  // Sets the one timer.
-  void enter(State state);
-  std::optional<Limit> limit() const;
+  // Sets the one timer. `late` and `advice`: for the sentence when it ends; a pause just ends.
+  void enter(State state, std::optional<Milliseconds> limit = {}, const std::string& late = "",
+             const std::string& advice = "");
   void timed_out();
   const ConnectSettings& limits() const { return launch_.connect; }
   void resolved(ResolveResult result);
@@ -216,51 +199,35 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   std::optional<std::chrono::microseconds> round_trip_;
   Endpoints endpoints_;
   State state_;
+  std::string late_;
   int drops_ = 0;
 };
 
-void SshConnect::enter(State state) {
+void SshConnect::enter(State state, std::optional<Milliseconds> limit, const std::string& late,
+                       const std::string& advice) {
   state_ = std::move(state);
-  const auto* pausing = std::get_if<Pausing>(&state_);
-  const auto limited = limit();
-  if (pausing == nullptr && !limited) {
+  if (!limit) {
     timer_.expires_at(std::chrono::steady_clock::time_point::max());
     return;
   }
-  timer_.expires_after(pausing != nullptr ? pausing->pause : limited->time);
+  late_ = late + " after " + std::to_string(limit->count() / 1000) + " s; " + advice;
+  timer_.expires_after(*limit);
   timer_.async_wait(guarded([](SshConnect& self, boost::system::error_code error) {
     if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) self.timed_out();
   }));
 }
 
-std::optional<SshConnect::Limit> SshConnect::limit() const {
-  if (std::holds_alternative<Resolving>(state_)) {
-    return Limit{limits().resolve_timeout, "the name service did not answer for " + node_.host,
-                 "see /etc/resolv.conf, or give an address in the cluster file"};
-  }
-  if (std::holds_alternative<Connecting>(state_)) {
-    return Limit{limits().tcp_timeout, "no answer on port " + std::to_string(node_.port),
-                 "is the node on, and is there a firewall in between?"};
-  }
-  if (std::holds_alternative<LoggingIn>(state_)) {
-    return Limit{limits().login_timeout, "login timed out",
-                 "is the node overloaded, or its name service slow?"};
-  }
-  return std::nullopt;
-}
-
 void SshConnect::timed_out() {
-  const auto over = limit();
-  if (!over) return wait_for_gate();  // the pause is
-  fail(LinkFailureKind::unreachable,
-       over->late + " after " + std::to_string(over->time.count() / 1000) + " s; " + over->advice);
+  if (std::holds_alternative<Pausing>(state_)) return wait_for_gate();
+  fail(LinkFailureKind::unreachable, late_);
 }
 
 void SshConnect::begin() {
-  enter(Resolving{});
-  context_->resolver.resolve(
-      node_.host, node_.port,
-      guarded([](SshConnect& self, ResolveResult result) { self.resolved(std::move(result)); }));
+  enter(Resolving{}, limits().resolve_timeout, "the name service did not answer for " + node_.host,
+        "see /etc/resolv.conf, or give an address in the cluster file");
+  resolve(*context_, node_.host, node_.port, guarded([](SshConnect& self, ResolveResult result) {
+    self.resolved(std::move(result));
+  }));
 }
 
 void SshConnect::resolved(ResolveResult result) {
@@ -287,7 +254,9 @@ void SshConnect::wait_for_gate() {
 void SshConnect::connect_tcp(HandshakeGate::Pass pass) {
   report_.phases.restart();
   const auto session = std::make_shared<SshSession>(context_->io);
-  enter(Connecting{session, std::move(pass)});
+  enter(Connecting{session, std::move(pass)}, limits().tcp_timeout,
+        "no answer on port " + std::to_string(node_.port),
+        "is the node on, and is there a firewall in between?");
   try_address(0);
 }
 
@@ -340,7 +309,8 @@ void SshConnect::log_in() {
   auto login = begin_login(
       session, target_, context_->settings, context_->host_keys, report_,
       guarded([](SshConnect& self, const LoginResult& result) { self.logged_in(result); }));
-  enter(LoggingIn{session, std::move(pass), std::move(login)});
+  enter(LoggingIn{session, std::move(pass), std::move(login)}, limits().login_timeout,
+        "login timed out", "is the node overloaded, or its name service slow?");
 }
 
 void SshConnect::logged_in(const LoginResult& result) {
@@ -360,7 +330,7 @@ void SshConnect::dropped(const std::string& reason) {
                     "); see its log there, and MaxStartups in sshd_config",
                 std::get<LoggingIn>(state_).session->was_closed_by_host());
   }
-  enter(Pausing{pause_after_drops(drops_, context_->jitter)});
+  enter(Pausing{}, pause_after_drops(drops_, context_->jitter));
 }
 
 void SshConnect::attach(std::shared_ptr<SshSession> session) {
@@ -421,13 +391,7 @@ SshTransport::SshTransport(boost::asio::io_context& io, SshSettings settings,
 
 SshTransport::~SshTransport() = default;
 
-void SshTransport::connect(const NodeAddress& node, const AgentLaunch& launch,
-                           std::function<void(ConnectResult)> done) {
-  connect(SshTarget{node, context_->settings.host_keys}, launch, std::move(done));
-}
-
-void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch,
-                           std::function<void(ConnectResult)> done) {
+void SshTransport::connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done) {
   const auto deliver = [this, target, launch, done = std::move(done)](SshConnectResult result) {
     if (auto* connected = std::get_if<Connected>(&result)) return done(std::move(*connected));
     if (auto* failure = std::get_if<LinkFailure>(&result)) return done(std::move(*failure));

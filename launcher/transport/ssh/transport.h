@@ -5,33 +5,26 @@
 #include <functional>
 #include <memory>
 
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/settings.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace muster {
 
 struct SshContext;
 class SshConnect;
 
-class SshTransport final : public Transport {
+class SshTransport {
  public:
-  using Fallback =
-      std::function<void(const SshTarget&, const AgentLaunch&, std::function<void(ConnectResult)>)>;
+  using Fallback = std::function<void(const SshTarget&, const AgentLaunch&, ConnectDone)>;
 
   // `fallback` takes nodes that need RSA keys or algorithms libssh2 lacks; it may be empty.
   SshTransport(boost::asio::io_context& io, SshSettings settings, std::shared_ptr<PushGate> pushes,
                Fallback fallback);
-  ~SshTransport() override;  // drops what is under way without a call; links live on
+  ~SshTransport();  // drops what is under way without a call; links live on
 
-  void connect(const NodeAddress& node, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done) override;
-  void connect(const SshTarget& target, const AgentLaunch& launch,
-               std::function<void(ConnectResult)> done);
+  // As Transport::connect.
+  void connect(const SshTarget& target, const AgentLaunch& launch, ConnectDone done);
 
  private:
   std::shared_ptr<SshContext> context_;

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/cli/command_site.h"
 

@@ -47,7 +47,7 @@ bool AgentClient::take(std::chrono::milliseconds limit) {
     auto frame = reader_.next();
     REQUIRE(frame);
     if (!*frame) return true;
-    auto received = decode_from_agent(std::move(**frame));
+    auto received = decode<FromAgent>(std::move(**frame));
     REQUIRE(received);
     handle(std::move(received->message), std::move(received->payload));
   }

@@ -63,8 +63,6 @@ int main(int argc, char** argv) {
     if (words[i] == "--home") options.home = words[i + 1];
     if (words[i] == "--controller") options.controller = words[i + 1];
     if (words[i] == "--node") options.node = words[i + 1];
-    if (words[i] == "--ready-fd")
-      options.ready_fd = static_cast<int>(std::strtol(words[i + 1].c_str(), nullptr, 10));
   }
   if (words[1] == "read-health") return muster::serve_node_reads(3);
   if (words[1] == "probe") return muster::run_probe({words.begin() + 2, words.end()});

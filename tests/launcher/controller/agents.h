@@ -70,8 +70,8 @@ struct Agents : Observed, NodeListener {
   bool take(const NodeId& node, const FromAgent& message, std::string_view payload) override {
     return inbox.take(node, message, payload);
   }
-  void node_down(const NodeId&, const LinkFailure&, std::optional<Interval> silent) override {
-    silent_us = silent;
+  void node_down(const NodeId& node, const LinkFailure&) override {
+    silent_us = pool.find(node)->silence_at_loss();
   }
   void perform() {
     sender.perform([this](const NodeWork& work) { return inbox.clears_away(work); });

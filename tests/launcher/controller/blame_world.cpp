@@ -199,8 +199,8 @@ ClockOffset clock_of(World& world, const World::Machine& node, double until) {
     const double answered = received + world.dice.exponential(50e-6);
     const double heard = answered + world.delay(node.way_back_s);
     if (heard > until) break;
-    clock.add({world.controller.clock_us(sent), node.clock_us(received), node.clock_us(answered),
-               world.controller.clock_us(heard)});
+    clock.add({world.controller.clock_us(sent), node.clock_us(received), node.clock_us(answered)},
+              world.controller.clock_us(heard));
   }
   return clock;
 }

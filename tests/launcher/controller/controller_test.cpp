@@ -167,7 +167,7 @@ TEST_CASE("nodes of an attempt that has ended are told to forget it, and then th
   std::vector<std::string> told;
   muster.run_until([&] {
     for (auto frame = wire->written.next(); frame && *frame; frame = wire->written.next()) {
-      const auto message = decode_to_agent(std::move(**frame));
+      const auto message = decode<ToAgent>(std::move(**frame));
       REQUIRE(message);
       if (const auto* forget = std::get_if<ForgetAttempt>(&message->message)) {
         told.push_back(forget->job.value + " " + std::to_string(forget->attempt.value));

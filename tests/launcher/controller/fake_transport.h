@@ -29,7 +29,7 @@ struct FakeWire {
   std::vector<Message> take() {
     std::vector<Message> all;
     for (auto frame = written.next(); frame && *frame; frame = written.next()) {
-      auto received = decode_to_agent(std::move(**frame));
+      auto received = decode<ToAgent>(std::move(**frame));
       REQUIRE(received);
       if (auto* message = std::get_if<Message>(&received->message)) all.push_back(*message);
     }

@@ -43,7 +43,7 @@ class PairedClient {
     }
     is_over_ = error == boost::asio::error::eof;
     for (auto frame = reader_.next(); frame && *frame; frame = reader_.next()) {
-      auto received = decode_from_controller(std::move(**frame));
+      auto received = decode<FromController>(std::move(**frame));
       REQUIRE(received);
       all.push_back(std::move(*received));
     }

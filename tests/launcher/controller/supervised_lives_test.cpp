@@ -16,7 +16,6 @@
 #include <thread>
 #include <vector>
 
-#include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "launcher/controller/supervisor.h"
-#include "launcher/os/lock_file.h"
+#include "launcher/os/read_file.h"
 
 using namespace muster;
 

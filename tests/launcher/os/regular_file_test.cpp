@@ -6,7 +6,6 @@
 #include <cstring>
 #include <thread>
 
-#include "launcher/os/lock_file.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/launcher/controller/scratch.h"

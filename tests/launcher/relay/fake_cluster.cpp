@@ -139,7 +139,7 @@ void FakeRelay::close_tickets(const NodeId& node, bool relays_too) {
 void FakeRelay::hear(std::string_view bytes) {
   reader_.feed(std::as_bytes(std::span(bytes)));
   for (auto frame = reader_.next(); frame && *frame; frame = reader_.next()) {
-    auto message = decode_to_relay(std::move(**frame));
+    auto message = decode<ToRelay>(std::move(**frame));
     if (message && !cluster_.nodes.at(node_).stands_still) {
       take(message->message, message->payload);
     }

@@ -17,15 +17,14 @@ namespace {
 struct Piped {
   Piped() {
     ::signal(SIGPIPE, SIG_IGN);  // as a relay does
-    int down[2], up[2];
-    REQUIRE(::pipe2(down, O_CLOEXEC) == 0);
-    REQUIRE(::pipe2(up, O_CLOEXEC) == 0);
-    says = Fd(down[1]);
-    hears = Fd(up[0]);
+    auto down = make_pipe(), up = make_pipe();
+    REQUIRE((down && up));
+    says = std::move(down->write_end);
+    hears = std::move(up->read_end);
     ::fcntl(hears.get(), F_SETFL, O_NONBLOCK);
-    pipe.emplace(io, down[0], up[1]);
+    pipe.emplace(io, down->read_end.release(), up->write_end.release());
     pipe->start({[this](Frame frame) {
-                   auto message = decode_to_relay(std::move(frame));
+                   auto message = decode<ToRelay>(std::move(frame));
                    REQUIRE(message);
                    payloads.push_back(message->payload);
                  },

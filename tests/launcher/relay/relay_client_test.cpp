@@ -24,7 +24,7 @@ class PlayedLink final : public Link {
   void write(std::string bytes) override {
     wire_->reader.feed(std::as_bytes(std::span(bytes)));
     for (auto frame = wire_->reader.next(); frame && *frame; frame = wire_->reader.next()) {
-      wire_->sent.push_back(*decode_to_relay(std::move(**frame)));
+      wire_->sent.push_back(*decode<ToRelay>(std::move(**frame)));
     }
   }
   std::size_t queued_bytes() const override { return 0; }

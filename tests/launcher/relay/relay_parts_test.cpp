@@ -226,13 +226,13 @@ TEST_CASE("messages of a relay come through the codec") {
   FrameReader reader;
   const std::string bytes = encode(ToRelay{asked}) + encode(ToRelay{RelayBytes{7}}, "payload");
   reader.feed(std::as_bytes(std::span(bytes)));
-  const auto first = decode_to_relay(std::move(**reader.next()));
+  const auto first = decode<ToRelay>(std::move(**reader.next()));
   REQUIRE(first);
   const auto& read = std::get<RelayConnect>(first->message);
   CHECK(read.ticket == 7);
   CHECK(read.node.host == "h1");
   CHECK(read.is_relay);
-  const auto second = decode_to_relay(std::move(**reader.next()));
+  const auto second = decode<ToRelay>(std::move(**reader.next()));
   REQUIRE(second);
   CHECK(second->payload == "payload");
 }

@@ -53,11 +53,7 @@ int main(int argc, char** argv) {
   if (listener < 0) return 2;
   if (::fork() != 0) return 0;
   ::setsid();
-  const int ready = std::stoi(options["--ready-fd"]);
-  const bool told = ::write(ready, "r", 1) == 1;
-  ::close(ready);
-  const int null = ::open("/dev/null", O_RDWR);
-  ::dup2(null, 2);
-  if (told) echo_for_ever(listener);
+  for (const int standard : {0, 1, 2}) ::dup2(::open("/dev/null", O_RDWR), standard);
+  echo_for_ever(listener);
   return 0;
 }

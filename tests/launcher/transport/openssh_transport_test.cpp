@@ -24,7 +24,7 @@ TEST_CASE("the ssh program reaches an agent, too") {
   TestCluster cluster(1);
   TemporaryFolder folder;
   boost::asio::io_context io;
-  OpensshTransport transport(io, cluster.settings(), std::make_shared<PushGate>(io));
+  ToNodes<OpensshTransport> transport(io, cluster.settings(), std::make_shared<PushGate>(io));
   const AgentLaunch launch = fake_agent(folder, "o1");
   auto result = connect_one(io, transport, cluster.nodes()[0], launch);
   INFO(message_of(result));
@@ -49,7 +49,7 @@ TEST_CASE("failures of the ssh program are told apart") {
   TestCluster cluster(1);
   TemporaryFolder folder;
   boost::asio::io_context io;
-  OpensshTransport transport(io, cluster.settings(), std::make_shared<PushGate>(io));
+  ToNodes<OpensshTransport> transport(io, cluster.settings(), std::make_shared<PushGate>(io));
   const AgentLaunch launch = fake_agent(folder, "o1");
   NodeAddress node = cluster.nodes()[0];
   node.port = 23;

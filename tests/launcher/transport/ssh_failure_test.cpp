@@ -22,8 +22,8 @@ struct OneHost {
 
   std::unique_ptr<Transport> transport(SshSettings settings,
                                        SshTransport::Fallback fallback = nullptr) {
-    return std::make_unique<SshTransport>(io, std::move(settings), std::make_shared<PushGate>(io),
-                                          std::move(fallback));
+    return std::make_unique<ToNodes<SshTransport>>(
+        io, std::move(settings), std::make_shared<PushGate>(io), std::move(fallback));
   }
   ConnectResult connect(SshSettings settings) {
     return connect_one(io, *transport(std::move(settings)), node, launch);

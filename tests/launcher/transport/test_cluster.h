@@ -63,6 +63,21 @@ AgentLaunch fake_agent(const TemporaryFolder& folder, const std::string& build_i
 bool drive(boost::asio::io_context& io, const std::function<bool()>& finished,
            std::chrono::seconds limit = std::chrono::seconds(60));
 
+// One of the two kinds of ssh as the Transport to nodes of which no ssh configuration says
+// anything.
+template <class Ssh>
+struct ToNodes final : Transport {
+  template <class... Others>
+  ToNodes(boost::asio::io_context& io, const SshSettings& settings, Others... others)
+      : host_keys(settings.host_keys), ssh(io, settings, std::move(others)...) {}
+  void connect(const NodeAddress& node, const AgentLaunch& launch,
+               std::function<void(ConnectResult)> done) override {
+    ssh.connect(SshTarget{node, host_keys}, launch, std::move(done));
+  }
+  HostKeyPolicy host_keys;
+  Ssh ssh;
+};
+
 // Connects to all nodes at once; results in the order of `nodes`.
 std::vector<ConnectResult> connect_all(boost::asio::io_context& io, Transport& transport,
                                        const std::vector<NodeAddress>& nodes,

@@ -18,12 +18,12 @@ namespace {
 using Json = nlohmann::json;
 
 void decode_everywhere(const Frame& frame) {
-  (void)decode_to_agent(frame);
-  (void)decode_from_agent(frame);
-  (void)decode_to_controller(frame);
-  (void)decode_from_controller(frame);
-  (void)decode_to_relay(frame);
-  (void)decode_from_relay(frame);
+  (void)decode<ToAgent>(frame);
+  (void)decode<FromAgent>(frame);
+  (void)decode<ToController>(frame);
+  (void)decode<FromController>(frame);
+  (void)decode<ToRelay>(frame);
+  (void)decode<FromRelay>(frame);
 }
 
 // One message of every kind.
@@ -139,7 +139,7 @@ TEST_CASE("records of every kind with odd values in their fields are read or ref
 
 TEST_CASE("a header that nests a million levels deep is refused and does not end the process") {
   for (const char byte : {'\x81', '\x9f'}) {
-    const auto message = decode_from_agent({std::string(1'000'000, byte), {}});
+    const auto message = decode<FromAgent>({std::string(1'000'000, byte), {}});
     REQUIRE_FALSE(message);
     CHECK_THAT(message.error().message, ContainsSubstring("nests too deeply"));
   }
@@ -148,7 +148,7 @@ TEST_CASE("a header that nests a million levels deep is refused and does not end
 TEST_CASE("a header of millions of empty values is refused before they are built") {
   std::string header = "\x9f";
   header.append(20'000'000, '\x80');
-  const auto message = decode_to_controller({header, {}});
+  const auto message = decode<ToController>({header, {}});
   REQUIRE_FALSE(message);
   CHECK_THAT(message.error().message, ContainsSubstring("too many values"));
 }
@@ -157,7 +157,7 @@ TEST_CASE("a number that does not fit its field is refused, never cut or rounded
   const auto ports = [](const Json& port) {
     std::string bytes;
     Json::to_cbor(Json{{"kind", "ports_done"}, {"ports", Json::array({port})}}, bytes);
-    return decode_from_agent({bytes, {}});
+    return decode<FromAgent>({bytes, {}});
   };
   CHECK(ports(20000));
   CHECK_FALSE(ports(std::int64_t{1} << 40));
@@ -171,7 +171,7 @@ TEST_CASE("a client's request with a field of a newer muster is refused by name"
   header["spec"]["muster"]["warp"] = 9;
   std::string bytes;
   Json::to_cbor(header, bytes);
-  const auto request = decode_to_controller({bytes, {}});
+  const auto request = decode<ToController>({bytes, {}});
   REQUIRE_FALSE(request);
   CHECK_THAT(request.error().message, ContainsSubstring("spec.muster.warp"));
 }

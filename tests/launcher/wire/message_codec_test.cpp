@@ -28,21 +28,16 @@ StartRanks a_start() {
 // The message as the other side of the wire has it.
 template <class Message>
 Message heard(const Message& message) {
-  if constexpr (std::is_constructible_v<FromAgent, Message>) {
-    const auto received = decode_from_agent(only_frame(encode(FromAgent{message})));
-    REQUIRE(received);
-    return std::get<Message>(received->message);
-  } else {
-    const auto received = decode_to_agent(only_frame(encode(ToAgent{message})));
-    REQUIRE(received);
-    return std::get<Message>(received->message);
-  }
+  using All = std::conditional_t<std::is_constructible_v<FromAgent, Message>, FromAgent, ToAgent>;
+  const auto received = decode<All>(only_frame(encode(All{message})));
+  REQUIRE(received);
+  return std::get<Message>(received->message);
 }
 
 TEST_CASE("a message and its payload survive the wire byte for byte") {
   std::string payload;
   for (int i = 0; i < 256; ++i) payload.push_back(static_cast<char>(i));
-  auto received = decode_to_agent(only_frame(encode(ToAgent{a_start()}, payload)));
+  auto received = decode<ToAgent>(only_frame(encode(ToAgent{a_start()}, payload)));
   REQUIRE(received);
   CHECK(received->payload == payload);
   const auto& start = std::get<StartRanks>(received->message);
@@ -110,7 +105,7 @@ TEST_CASE("what ranks do survives the wire") {
 
 TEST_CASE("a message of an unknown kind is refused by name") {
   Frame frame = only_frame(encode(ToController{Watch{{"job"}}}));
-  const auto received = decode_to_agent(frame);
+  const auto received = decode<ToAgent>(frame);
   REQUIRE_FALSE(received);
   CHECK_THAT(received.error().message, ContainsSubstring("watch"));
 }
@@ -125,8 +120,8 @@ TEST_CASE("mutated headers are refused or read, never a crash") {
       frame.header[random() % frame.header.size()] = static_cast<char>(random());
     }
     if (random() % 4 == 0) frame.header.resize(random() % frame.header.size());
-    (void)decode_to_agent(frame);
-    (void)decode_from_agent(frame);
+    (void)decode<ToAgent>(frame);
+    (void)decode<FromAgent>(frame);
   }
 }
 

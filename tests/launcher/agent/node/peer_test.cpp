@@ -25,7 +25,7 @@ struct JoinedPeer {
     using Local = boost::asio::local::stream_protocol;
     peer = std::make_shared<PeerConnection>(Local::socket(io, Local(), ends[0]));
     peer->start({[this](Frame frame) {
-                   auto message = decode_to_agent(std::move(frame));
+                   auto message = decode<ToAgent>(std::move(frame));
                    REQUIRE(message);
                    pings.push_back(std::get<Ping>(message->message).sent_us.value_or(0));
                    if (on_ping) on_ping();

@@ -19,9 +19,7 @@ struct Greeted {
       : connection(timers, transport, address(), launch(), lease,
                    {[this](const Welcome& welcome) { welcomes.push_back(welcome); },
                     [this](FromAgent message, std::string) { heard.push_back(std::move(message)); },
-                    [this](LinkFailure failure, std::optional<Interval>) {
-                      failures.push_back(std::move(failure));
-                    }}) {
+                    [this](LinkFailure failure) { failures.push_back(std::move(failure)); }}) {
     connection.watch_notice("/etc/notice");
     connection.connect();
   }

@@ -116,7 +116,7 @@ TEST_CASE("a node is judged by the profile of the job that has it, before the ga
   agents.perform();
   std::vector<std::string> kinds;
   for (auto frame = wire->written.next(); frame && *frame; frame = wire->written.next()) {
-    const auto message = decode_to_agent(std::move(**frame));
+    const auto message = decode<ToAgent>(std::move(**frame));
     REQUIRE(message);
     if (std::holds_alternative<WatchHealth>(message->message)) kinds.emplace_back("profile");
     if (std::holds_alternative<CheckNode>(message->message)) kinds.emplace_back("gate");

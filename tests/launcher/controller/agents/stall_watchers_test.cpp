@@ -159,7 +159,7 @@ TEST_CASE("of ranks that wait to be members nothing is expected, nor that their 
   }
   cluster.stop(2, h2);
   cluster.timers.pass(Seconds{4});
-  cluster.stalls.node_down(h2, {}, {});
+  cluster.stalls.node_down(h2, {});
   CHECK(cluster.told.empty());
   cluster.stop(1, h1);
   cluster.timers.pass(Seconds{6});
@@ -187,7 +187,7 @@ TEST_CASE("with other members the watch begins anew") {
 TEST_CASE("while a node is not heard nobody is named") {
   Cluster cluster;
   cluster.run(20);
-  cluster.stalls.node_down(h2, {}, {});
+  cluster.stalls.node_down(h2, {});
   cluster.timers.pass(Seconds{3600});
   CHECK(cluster.told.empty());
   cluster.stalls.node_up(h2, {});

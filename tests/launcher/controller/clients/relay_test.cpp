@@ -317,9 +317,9 @@ TEST_CASE("a side of a command that goes away ends it for the other side") {
     CHECK(stopped[0].id == id);
   }
   SECTION("the node") {
-    desk.relay.node_down({"n2"}, {}, {});
+    desk.relay.node_down({"n2"}, {});
     CHECK(desk.refused().empty());
-    desk.relay.node_down({"n1"}, {}, {});
+    desk.relay.node_down({"n1"}, {});
     CHECK(desk.refused() == "the connection to node n1 was lost");
     CHECK(desk.client.is_over());
     CHECK(desk.wire->take<ExecStop>().empty());

@@ -50,7 +50,7 @@ class Client {
       REQUIRE(std::chrono::steady_clock::now() < deadline);
       auto frame = reader_.next();
       REQUIRE(frame);
-      if (*frame) return decode_from_controller(std::move(**frame))->message;
+      if (*frame) return decode<FromController>(std::move(**frame))->message;
       served_.io.run_one_for(std::chrono::milliseconds(5));
       boost::system::error_code error;
       const std::size_t got = stream_.read_some(boost::asio::buffer(buffer), error);

@@ -114,7 +114,7 @@ TEST_CASE("messages quote one clean line") {
 TEST_CASE("a host without open files left for a connection does not blame the node") {
   boost::asio::io_context io;
   const boost::asio::steady_timer first_of_io(io);  // which opens descriptors of its own
-  SshTransport transport(io, {}, std::make_shared<PushGate>(io), {});
+  ToNodes<SshTransport> transport(io, {}, std::make_shared<PushGate>(io), nullptr);
   NodeAddress node = a_node();
   node.host = "127.0.0.1";
   AgentLaunch launch;

@@ -1,4 +1,4 @@
-#include "launcher/transport/link/push_gate.h"
+#include "launcher/transport/link/start_gates.h"
 
 #include <boost/asio/io_context.hpp>
 #include <vector>
@@ -11,12 +11,12 @@ namespace {
 struct Queue {
   boost::asio::io_context io;
   std::shared_ptr<PushGate> gate = std::make_shared<PushGate>(io);
-  std::vector<std::shared_ptr<PushGate::Pass>> inside;
+  std::vector<PushGate::Pass> inside;
   int told_to_look = 0;
 
   void enter(int count, const std::string& build = "b1") {
     for (int i = 0; i < count; ++i) {
-      gate->enter(build, [this](std::shared_ptr<PushGate::Pass> pass, bool look_again) {
+      gate->enter(build, [this](PushGate::Pass pass, bool look_again) {
         inside.push_back(std::move(pass));
         told_to_look += look_again ? 1 : 0;
       });
@@ -31,7 +31,7 @@ struct Queue {
     return inside.size();
   }
   void first_is_done(bool has_copied) {
-    if (has_copied) inside.front()->succeeded();
+    if (has_copied) gate->succeeded("b1");
     inside.erase(inside.begin());
   }
 };

@@ -1,7 +1,7 @@
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
 
-#include "launcher/transport/link/handshake_gate.h"
+#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/key_file.h"
@@ -17,9 +17,9 @@ KeyFile made_key(const TemporaryFolder& folder, const std::string& type,
                  const std::string& passphrase, const std::string& format = "RFC4716") {
   const std::string path = (folder.path() / (type + format + passphrase)).string();
   run_here({"ssh-keygen", "-q", "-t", type, "-m", format, "-N", passphrase, "-f", path});
-  KeyFile key;
-  REQUIRE(read_key_file(path, key));
-  return key;
+  const auto key = read_key_file(path);
+  REQUIRE(key);
+  return *key;
 }
 
 bool trusted(const HostKeyVerdict& verdict) {
@@ -283,12 +283,12 @@ TEST_CASE("a configuration that hangs or is broken is a failure that names it, n
     write_text(program, "#!/bin/sh\n" + script + "\n");
     std::filesystem::permissions(program, std::filesystem::perms(0755));
     boost::asio::io_context io;
-    SshConfigQuery query(io, {file}, false, Milliseconds(300));
+    const auto ask = ask_ssh_config(io, {file}, false, Milliseconds(300));
     SshConfigAnswer answer;
     NodeAddress node;
     node.host = "n1";
     node.user = "you";
-    query.ask(node, [&](const SshConfigAnswer& got) { answer = got; });
+    ask(node, [&](const SshConfigAnswer& got) { answer = got; });
     io.run();
     return answer;
   };

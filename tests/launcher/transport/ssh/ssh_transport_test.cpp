@@ -17,7 +17,7 @@ struct Bench {
   boost::asio::io_context io;
   TestCluster cluster;
   TemporaryFolder folder;
-  SshTransport transport{io, cluster.settings(), std::make_shared<PushGate>(io), nullptr};
+  ToNodes<SshTransport> transport{io, cluster.settings(), std::make_shared<PushGate>(io), nullptr};
 
   std::vector<ConnectResult> connect_all(const AgentLaunch& launch) {
     return muster::connect_all(io, transport, cluster.nodes(), launch);
@@ -140,8 +140,8 @@ TEST_CASE("a transport that goes away drops its attempts and keeps its links") {
   TestCluster cluster(2);
   TemporaryFolder folder;
   boost::asio::io_context io;
-  auto transport = std::make_unique<SshTransport>(io, cluster.settings(),
-                                                  std::make_shared<PushGate>(io), nullptr);
+  auto transport = std::make_unique<ToNodes<SshTransport>>(io, cluster.settings(),
+                                                           std::make_shared<PushGate>(io), nullptr);
   const AgentLaunch launch = fake_agent(folder, "a1");
   auto result = connect_one(io, *transport, cluster.nodes()[0], launch);
   REQUIRE(std::holds_alternative<Connected>(result));
