@@ -1,9 +1,7 @@
 #include "cli/client/connection.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,28 +24,13 @@ Error lost() {
   return Error{std::string("connection to the controller lost: ") + std::strerror(errno)};
 }
 
-// sun_path holds 108 bytes; a longer path is reached through the directory's descriptor.
-Result<sockaddr_un> address_of(const std::filesystem::path& path, Fd& directory) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::string name = path.string();
-  if (name.size() >= sizeof(address.sun_path)) {
-    directory = Fd(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) return Error{"cannot open " + path.parent_path().string()};
-    name = "/proc/self/fd/" + std::to_string(directory.get()) + "/" + path.filename().string();
-  }
-  std::memcpy(address.sun_path, name.c_str(), name.size() + 1);
-  return address;
-}
-
 Status check_peer(const Fd& fd, const std::filesystem::path& path) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  if (::getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+  const auto user = peer_user(fd.get());
+  if (!user) {
     return Error{"cannot see who listens on " + path.string() + ": " + std::strerror(errno)};
   }
-  if (peer.uid == ::geteuid() || peer.uid == 0) return Done{};
-  return Error{"the controller on " + path.string() + " runs as user " + std::to_string(peer.uid) +
+  if (*user == ::geteuid() || *user == 0) return Done{};
+  return Error{"the controller on " + path.string() + " runs as user " + std::to_string(*user) +
                ", not as you; set MUSTER_HOME to a directory of your own"};
 }
 
@@ -55,13 +38,8 @@ Status check_peer(const Fd& fd, const std::filesystem::path& path) {
 
 Result<std::optional<ControllerClient>> ControllerClient::connect(const Home& home) {
   const std::filesystem::path path = home.socket();
-  Fd directory;
-  const auto address = address_of(path, directory);
-  if (!address) return std::optional<ControllerClient>();
-  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return Error{std::string("cannot make a socket: ") + std::strerror(errno)};
-  const auto* where = reinterpret_cast<const sockaddr*>(&*address);
-  if (::connect(fd.get(), where, sizeof(sockaddr_un)) != 0) {
+  Fd fd = connect_unix(path);
+  if (!fd) {
     if (errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR) {
       return std::optional<ControllerClient>();
     }

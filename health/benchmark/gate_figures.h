@@ -30,6 +30,17 @@ struct GateFigure {
   PerformanceSample sample;         // without a value: it could not be had
   std::chrono::milliseconds at{0};  // since the node's boot
   bool was_bad_before = false;      // and was measured again because of that
+
+  // As an agent keeps it.
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit visit) {
+    visit("metric", self.sample.metric);
+    visit("device", self.sample.device);
+    visit("value", self.sample.value);
+    visit("error", self.sample.error);
+    visit("at_ms", self.at);
+    visit("was_bad_before", self.was_bad_before);
+  }
 };
 
 // As expected_plan: of a node that nobody has looked at. Without the checks that do not count.

@@ -53,7 +53,7 @@ struct MonitorMemory {
 
 struct MonitorOptions {
   std::string root = "/";
-  std::string nvml_library;                   // empty: the usual one
+  std::string nvml_library{};                 // empty: the usual one
   std::string helper_name = "muster-reader";  // of the process that asks the driver
 };
 

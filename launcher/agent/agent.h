@@ -68,8 +68,6 @@ class Agent {
   void handle(const StopAttempt& request, std::string_view);
   void handle(const ForgetAttempt& request, std::string_view);
   void handle(const ExecStart& request, std::string_view);
-  void handle(const ExecInput& input, std::string_view payload);
-  void handle(const ExecControl& control, std::string_view) { execs_.control(control); }
   void handle(const ExecStop& request, std::string_view);
   void handle(const Retire&, std::string_view);
 

@@ -72,13 +72,11 @@ class Pump {
   bool is_over_ = false;
 };
 
-void set_nonblocking(int fd) {
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
-
 int copy_both_ways(int socket) {
   ::signal(SIGPIPE, SIG_IGN);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, socket}) set_nonblocking(fd);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, socket}) {
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  }
   const int larger = 1 << 20;
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &larger, sizeof larger);
   Pump to_agent(STDIN_FILENO, socket);

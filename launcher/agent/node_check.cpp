@@ -6,15 +6,14 @@
 #include <netinet/in.h>
 #include <sched.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <memory>
-#include <string_view>
 
 #include "health/checks/host/facts.h"
 #include "health/checks/start_gate.h"
 #include "launcher/agent/node/spawn.h"
+#include "scheduler/text/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -48,21 +47,6 @@ CheckFailure unseen_checkpoints(const CheckpointProbe& probe) {
 }
 
 namespace fs = std::filesystem;
-
-// The domain has four hexadecimal digits, and more on some machines.
-bool is_pci_address(std::string_view name) {
-  const std::size_t colon = name.find(':');
-  if (colon == std::string_view::npos || colon < 4 || colon > 8) return false;
-  constexpr std::string_view rest = ":xx:xx.x";
-  const std::string_view end = name.substr(colon);
-  const auto fits = [](char wanted, char c) {
-    return wanted == 'x' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : wanted == c;
-  };
-  return end.size() == rest.size() &&
-         std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(colon),
-                     [](unsigned char c) { return std::isxdigit(c) != 0; }) &&
-         std::equal(rest.begin(), rest.end(), end.begin(), fits);
-}
 
 }  // namespace
 
@@ -111,7 +95,8 @@ Result<int> count_gpus(const std::string& root) {
   fs::directory_iterator entry(list, failed);
   int count = 0;
   for (; !failed && entry != fs::directory_iterator(); entry.increment(failed)) {
-    if (is_pci_address(entry->path().filename().string())) ++count;
+    const std::string name = entry->path().filename().string();
+    if (mentions(name, ".") && normal_pci_address(name)) ++count;
   }
   if (!failed || failed == std::errc::no_such_file_or_directory) return count;
   return Error{"cannot count the GPUs in " + list.string() + ": " + failed.message()};

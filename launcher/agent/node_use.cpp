@@ -216,7 +216,7 @@ void NodeUse::end_gates() {
 
 void NodeUse::handle(const MeasureNode& request, std::string_view) {
   end_gates();
-  drop_benchmark(request.id);  // asked for again
+  drop_benchmarks(request.id);  // asked for again
   wait(request);
 }
 
@@ -226,20 +226,15 @@ void NodeUse::serve(const MeasureNode& request) {
   health_.note_benchmark();
 }
 
-void NodeUse::drop_benchmarks() {
-  std::erase_if(queue_,
-                [](const Request& one) { return std::holds_alternative<MeasureNode>(one); });
-}
-
-void NodeUse::drop_benchmark(const std::string& id) {
+void NodeUse::drop_benchmarks(const std::string& id) {
   std::erase_if(queue_, [&id](const Request& one) {
     const auto* measure = std::get_if<MeasureNode>(&one);
-    return measure != nullptr && measure->id == id;
+    return measure != nullptr && (id.empty() || measure->id == id);
   });
 }
 
 void NodeUse::stop(const std::string& id) {
-  drop_benchmark(id);
+  drop_benchmarks(id);
   command_.stop(id);
 }
 

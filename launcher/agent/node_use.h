@@ -91,8 +91,7 @@ class NodeUse {
   bool end_check(const AttemptKey& attempt);
   void end_benchmarks_of_others(const JobId& job);
   void end_gates();
-  void drop_benchmarks();
-  void drop_benchmark(const std::string& id);
+  void drop_benchmarks(const std::string& id = {});  // without one: all
   bool remedy_is_due() const;
   std::optional<std::string> blocking_reason(const RunRemedy& request) const;
 

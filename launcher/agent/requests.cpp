@@ -108,6 +108,8 @@ void Agent::controller_frame(Frame frame) {
           attempts_.handle(message, received->payload);
         } else if constexpr (requires { node_.handle(message, received->payload); }) {
           node_.handle(message, received->payload);
+        } else if constexpr (requires { execs_.handle(message, received->payload); }) {
+          execs_.handle(message, received->payload);
         } else {
           handle(message, received->payload);
         }
@@ -181,10 +183,6 @@ void Agent::handle(const ExecStart& request, std::string_view) {
   auto pid = execs_.start(wanted, *environment, known->layout().code);
   if (!pid) return execs_.refuse(request.id, pid.error().message);
   known->add_session(*pid);
-}
-
-void Agent::handle(const ExecInput& input, std::string_view payload) {
-  execs_.input(input.id, payload);
 }
 
 void Agent::handle(const ExecStop& request, std::string_view) {

@@ -84,7 +84,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.is_looking = false;
-  if (entry.is_unwanted) return forget(key);
+  if (entry.is_unwanted) return static_cast<void>(entries_.erase(found));
   if (!frame)
     return fail(key, "staging on node " + run_.node.value + " failed: " + frame.error().message);
   auto answer = message_of(*frame);
@@ -144,7 +144,7 @@ void AttemptStaging::poll(BootTime now) {
 void AttemptStaging::cancel(const AttemptKey& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  if (!found->second.is_looking) return forget(key);
+  if (!found->second.is_looking) return static_cast<void>(entries_.erase(found));
   found->second.is_unwanted = true;
   tasks_.stop(found->second.task);
 }
@@ -156,10 +156,6 @@ bool AttemptStaging::is_busy(const AttemptKey& key) const {
 
 bool AttemptStaging::knows(const JobId& job) const {
   return std::ranges::any_of(entries_, [&job](const auto& item) { return item.first.job == job; });
-}
-
-void AttemptStaging::forget(const AttemptKey& key) {
-  entries_.erase(key);
 }
 
 void AttemptStaging::fail(const AttemptKey& key, const std::string& error) {

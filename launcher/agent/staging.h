@@ -58,7 +58,6 @@ class AttemptStaging {
 
   void look(const AttemptKey& key);
   void looked(const AttemptKey& key, Result<std::string> frame);
-  void forget(const AttemptKey& key);
   void fail(const AttemptKey& key, const std::string& error);
   Status open_store();
 

@@ -1,6 +1,7 @@
 #include "launcher/os/fd.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -51,6 +52,31 @@ bool read_at(int fd, std::int64_t offset, std::size_t limit, std::string& out) {
   }
   out.resize(have);
   return true;
+}
+
+sockaddr_un unix_address(const Fd& directory, const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = "/proc/self/fd/" + std::to_string(directory.get()) + "/" + name;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return address;
+}
+
+Fd connect_unix(const std::filesystem::path& path) {
+  const Fd directory(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return {};
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_un address = unix_address(directory, path.filename());
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  if (!socket || ::connect(socket.get(), where, sizeof address) != 0) return {};
+  return socket;
+}
+
+std::optional<uid_t> peer_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const int failed = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return failed != 0 ? std::nullopt : std::optional(peer.uid);
 }
 
 }  // namespace muster

@@ -3,10 +3,14 @@
 // after a part, and block as the descriptor does.
 #pragma once
 
+#include <sys/types.h>
+#include <sys/un.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,6 +50,15 @@ bool write_all(int fd, std::string_view bytes);
 
 // Up to `limit` bytes at `offset` into `out` (resized), fewer only at the end; false leaves errno.
 bool read_at(int fd, std::int64_t offset, std::size_t limit, std::string& out);
+
+// Unix sockets. Their address has room for 107 bytes, and a path may be longer: it is reached
+// through its directory's descriptor.
+
+sockaddr_un unix_address(const Fd& directory, const std::string& name);
+// Connected to what listens at `path`; none: errno says why.
+Fd connect_unix(const std::filesystem::path& path);
+// Who is at the other end.
+std::optional<uid_t> peer_user(int socket);
 
 // The sentence for a failed system call: what was attempted, on which thing, what the system said.
 

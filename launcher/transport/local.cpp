@@ -58,27 +58,13 @@ class StreamLink final : public Link {
 // `<run_folder>/agent.sock`, whatever the length of the path; a socket of another user is an error.
 // Nothing: nobody listens.
 Result<std::optional<Fd>> connect_agent_socket(const std::string& run_folder) {
-  Fd folder(::open(run_folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) {
-    if (errno == ENOENT) return std::optional<Fd>();
-    return Error{run_folder + ": " + std::strerror(errno)};
-  }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // A socket's path holds 108 bytes, a home directory may be longer.
-  const std::string path = "/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!socket) return Error{std::string("no socket: ") + std::strerror(errno)};
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  Fd socket = connect_unix(run_folder + "/agent.sock");
+  if (!socket) {
     // Refused: the file of an agent that is gone.
     if (errno == ENOENT || errno == ECONNREFUSED) return std::optional<Fd>();
     return Error{run_folder + "/agent.sock: " + std::strerror(errno)};
   }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      peer.uid != ::geteuid()) {
+  if (peer_user(socket.get()) != ::geteuid()) {
     return Error{run_folder + "/agent.sock belongs to another user; remove it"};
   }
   return std::optional(std::move(socket));

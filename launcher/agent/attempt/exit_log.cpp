@@ -3,37 +3,27 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <optional>
+#include <sstream>
 
 namespace muster {
 
 namespace {
 
 std::optional<ExitLogLine> parse_line(const std::string& line) {
-  long long rank = 0;
-  long long pid = 0;
-  if (std::sscanf(line.c_str(), "started %lld %lld", &rank, &pid) == 2) {
-    return RankStart{RankId{rank}, static_cast<pid_t>(pid)};
-  }
-  RankExit exit;
-  long long latest = 0;
-  long long earliest = 0;
-  int asked = 0;
-  int core = 0;
-  int with_mpirun = 0;
-  char boot[64] = "";
-  const int found = std::sscanf(line.c_str(), "ended %lld %d %d %lld %d %lld %d %d %63s", &rank,
-                                &exit.status.code, &exit.status.signal, &latest, &asked, &earliest,
-                                &core, &with_mpirun, boot);
-  if (found < 5) return {};
-  exit.rank = RankId{rank};
+  std::istringstream words(line);
+  std::string kind;
+  RankStart start;
+  words >> kind >> start.rank.value;
+  if (kind == "started" && words >> start.pid) return start;
+  RankExit exit{start.rank, {}};
+  RawTime::rep latest = 0;
+  RawTime::rep earliest = 0;
+  words >> exit.status.code >> exit.status.signal >> latest >> exit.asked_to_stop;
+  if (kind != "ended" || !words) return {};
+  words >> earliest >> exit.status.core_dumped >> exit.with_mpirun >> exit.boot;
   exit.latest = RawTime(latest);
   exit.earliest = RawTime(earliest);
-  exit.asked_to_stop = asked != 0;
-  exit.status.core_dumped = core != 0;
-  exit.with_mpirun = with_mpirun != 0;
-  exit.boot = boot;
   return exit;
 }
 
@@ -44,23 +34,18 @@ std::string exit_log_path(const std::string& spool_directory) {
 }
 
 void append_exit_log(const std::string& path, const ExitLogLine& line) {
-  char text[256];
-  int length = 0;
+  std::ostringstream words;
   if (const auto* start = std::get_if<RankStart>(&line)) {
-    length = std::snprintf(text, sizeof text, "started %lld %d\n",
-                           static_cast<long long>(start->rank.value), start->pid);
+    words << "started " << start->rank.value << ' ' << start->pid << '\n';
   } else {
     const RankExit& exit = std::get<RankExit>(line);
-    length =
-        std::snprintf(text, sizeof text, "ended %lld %d %d %lld %d %lld %d %d %s\n",
-                      static_cast<long long>(exit.rank.value), exit.status.code, exit.status.signal,
-                      static_cast<long long>(exit.latest.count()), exit.asked_to_stop ? 1 : 0,
-                      static_cast<long long>(exit.earliest.count()),
-                      exit.status.core_dumped ? 1 : 0, exit.with_mpirun ? 1 : 0,
-                      exit.boot.c_str());
+    words << "ended " << exit.rank.value << ' ' << exit.status.code << ' ' << exit.status.signal
+          << ' ' << exit.latest.count() << ' ' << exit.asked_to_stop << ' ' << exit.earliest.count()
+          << ' ' << exit.status.core_dumped << ' ' << exit.with_mpirun << ' ' << exit.boot << '\n';
   }
+  const std::string text = words.str();
   const Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  [[maybe_unused]] const ssize_t put = ::write(file.get(), text, static_cast<std::size_t>(length));
+  [[maybe_unused]] const ssize_t put = ::write(file.get(), text.data(), text.size());
 }
 
 std::vector<ExitLogLine> ExitLogReader::read_new() {

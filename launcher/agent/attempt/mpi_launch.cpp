@@ -1,17 +1,15 @@
 #include "launcher/agent/attempt/mpi_launch.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <set>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
+#include "launcher/os/read_file.h"
+#include "launcher/wire/json_fields.h"
 #include "launcher/wire/mpi_daemon.h"
 
 namespace muster {
@@ -133,37 +131,22 @@ std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank) 
 }
 
 Status write_mpi_rank_file(const std::string& path, const MpiRankFile& rank) {
+  Json fields;
+  write_json(fields, rank);
   std::string bytes;
-  const auto add = [&bytes](const std::string& text) { bytes.append(text).push_back('\0'); };
-  add(rank.directory);
-  add(rank.output_path);
-  add(rank.exit_log_path);
-  add(std::to_string(rank.argv.size()));
-  for (const std::string& argument : rank.argv) add(argument);
-  for (const auto& [name, value] : rank.environment) add(name + "=" + value);
-  Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file) return system_error("create " + path);
-  if (!write_all(file.get(), bytes)) return system_error("write " + path);
-  return Done{};
+  Json::to_cbor(fields, bytes);
+  if (replace_file(path, bytes, 0600, Durable::in_cache)) return Done{};
+  return system_error("write " + path);
 }
 
 std::optional<MpiRankFile> read_mpi_rank_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return {};
-  std::vector<std::string> parts;
-  for (std::string part; std::getline(file, part, '\0');) parts.push_back(std::move(part));
-  if (parts.size() < 4) return {};
-  const std::size_t arguments = std::strtoul(parts[3].c_str(), nullptr, 10);
-  if (parts.size() < 4 + arguments || arguments == 0) return {};
-  MpiRankFile rank{parts[0], parts[1], parts[2], {}, {}};
-  const auto environment = parts.begin() + 4 + static_cast<std::ptrdiff_t>(arguments);
-  rank.argv.assign(parts.begin() + 4, environment);
-  for (auto at = environment; at != parts.end(); ++at) {
-    const std::size_t equals = at->find('=', 1);
-    if (equals == std::string::npos) continue;
-    rank.environment[at->substr(0, equals)] = at->substr(equals + 1);
+  try {
+    MpiRankFile rank;
+    read_json(Json::from_cbor(text_of_file(path)), rank);
+    return rank.argv.empty() ? std::nullopt : std::optional(std::move(rank));
+  } catch (const std::exception&) {
+    return std::nullopt;
   }
-  return rank;
 }
 
 Status prepare_mpi_scratch(const AttemptLayout& layout, const std::string& program) {

@@ -16,6 +16,7 @@
 #include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/wire/agent_message.h"
 #include "scheduler/model/result.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -40,13 +41,15 @@ Environment mpirun_settings(bool one_machine);
 Environment mpi_environment(const AttemptLayout& layout, const std::string& program,
                             Environment base);
 
-// What one rank is, for the wrapper. Strings separated by NUL, which none of them can hold.
+// What one rank is, for the wrapper: in CBOR, which holds any bytes.
 struct MpiRankFile {
   std::string directory;
   std::string output_path;
   std::string exit_log_path;
   std::vector<std::string> argv;
   Environment environment;
+
+  MUSTER_FIELDS(directory, output_path, exit_log_path, argv, environment)
 };
 
 std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank);

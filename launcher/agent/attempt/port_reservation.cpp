@@ -23,19 +23,15 @@ constexpr mode_t shared_mode = 01777;
 bool can_bind(int family, int port) {
   const Fd probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!probe) return errno == EAFNOSUPPORT;  // no IPv6 here: nobody listens there
-  if (family == AF_INET6) {
-    const int only = 1;
-    ::setsockopt(probe.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
-    sockaddr_in6 address{};
-    address.sin6_family = AF_INET6;
-    address.sin6_port = htons(static_cast<std::uint16_t>(port));
-    return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ||
-           errno == EADDRNOTAVAIL;
-  }
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const bool is_v6 = family == AF_INET6;
+  const int only = 1;
+  if (is_v6) ::setsockopt(probe.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+  sockaddr_in6 address{};  // of either: the family and the port lie at the same places
+  address.sin6_family = static_cast<sa_family_t>(family);
+  address.sin6_port = htons(static_cast<std::uint16_t>(port));
+  const socklen_t size = is_v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+  return ::bind(probe.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 ||
+         (is_v6 && errno == EADDRNOTAVAIL);
 }
 
 bool can_bind(int port) {

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <string_view>
 
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/read_file.h"
+#include "scheduler/text/number.h"
 
 namespace muster {
 
@@ -46,15 +46,14 @@ Status begin_connect(const Fd& socket, const sockaddr* address, socklen_t size,
 }
 
 Result<Fd> dial_port(const std::string& name) {
-  std::uint16_t port = 0;
-  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), port);
-  if (failure != std::errc() || end != name.data() + name.size() || port == 0) {
+  const auto port = read_integer(name).value_or(0);
+  if (port < 1 || port > 0xffff) {
     return Error{"'" + name + "' is neither a port nor the absolute path of a socket"};
   }
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(port);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const Status begun = begin_connect(socket, reinterpret_cast<const sockaddr*>(&address),
                                      sizeof address, "127.0.0.1:" + name);
@@ -132,11 +131,6 @@ std::string sshd_settings(const std::string& directory, const Environment& envir
          variables_line(environment);
 }
 
-// Root's sshd shuts itself in there; the package's service makes it, and may not have run.
-void make_refuge() {
-  if (::geteuid() == 0) ::mkdir("/run/sshd", 0755);
-}
-
 Status become_sshd(ExecStart& request, const Environment& environment,
                    const std::string& attempt_directory) {
   const auto sshd = find_program("sshd", "/usr/sbin:/usr/local/sbin:/sbin:/usr/bin");
@@ -144,16 +138,16 @@ Status become_sshd(ExecStart& request, const Environment& environment,
     return Error{"there is no sshd on this node: install the package openssh-server there"};
   }
   const std::string directory = attempt_directory + "/ssh";
-  const bool is_written =
-      (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) &&
-      replace_file(directory + "/host_key", request.channel->ssh->host_key, 0600,
-                   Durable::in_cache) &&
-      replace_file(directory + "/authorized_keys", request.channel->ssh->authorized_key, 0600,
-                   Durable::in_cache) &&
-      replace_file(directory + "/sshd_config", sshd_settings(directory, environment), 0600,
-                   Durable::in_cache);
+  const auto write = [&](const char* name, const std::string& text) {
+    return replace_file(directory + name, text, 0600, Durable::in_cache);
+  };
+  const bool is_written = (::mkdir(directory.c_str(), 0700) == 0 || errno == EEXIST) &&
+                          write("/host_key", request.channel->ssh->host_key) &&
+                          write("/authorized_keys", request.channel->ssh->authorized_key) &&
+                          write("/sshd_config", sshd_settings(directory, environment));
   if (!is_written) return system_error("write the files of sshd to " + directory);
-  make_refuge();
+  // Root's sshd shuts itself in there; the package's service makes it, and may not have run.
+  if (::geteuid() == 0) ::mkdir("/run/sshd", 0755);
   request.argv = {*sshd, "-i", "-e", "-f", directory + "/sshd_config"};
   return Done{};
 }

@@ -246,7 +246,7 @@ void ExecSessions::read_on(const std::shared_ptr<Session>& session) {
   }
 }
 
-void ExecSessions::control(const ExecControl& control) {
+void ExecSessions::handle(const ExecControl& control, std::string_view) {
   const auto found = sessions_.find(control.id);
   if (found == sessions_.end()) return;
   const auto& session = found->second;
@@ -329,11 +329,7 @@ void ExecSessions::end(const std::shared_ptr<Session>& session) {
   if (session->is_connection) return finish(session);
   // Not reaped yet, so the number is still the command's, and its session's.
   if (session->status) return;
-  if (session->has_terminal) {
-    for (const ProcessInfo& one : scan_processes()) {
-      if (one.session == session->pid) signal_process(one, SIGKILL);
-    }
-  }
+  if (session->has_terminal) return kill_session(session->pid);
   ::kill(-session->pid, SIGKILL);
 }
 

@@ -34,7 +34,8 @@ class ExecSessions {
   Status connect(const ExecStart& request, const std::string& directory);
   void refuse(const std::string& id, const std::string& why);
   void input(const std::string& id, std::string_view bytes);  // none: end of input
-  void control(const ExecControl& control);
+  void handle(const ExecInput& given, std::string_view bytes) { input(given.id, bytes); }
+  void handle(const ExecControl& control, std::string_view);
   void stop(const std::string& id);
   void end_connections(const AttemptKey& attempt);
   void stop_all();

@@ -12,13 +12,9 @@ constexpr std::string_view states_prefix = "random_states_";
 constexpr std::string_view states_ending = ".pkl";
 
 std::set<std::int64_t> ranks_saved(const ListedFolder& folder) {
-  std::set<std::int64_t> ranks;
-  for (const FolderEntry& entry : folder.entries) {
-    if (const auto rank = number_between(entry.name, states_prefix, states_ending)) {
-      ranks.insert(*rank);
-    }
-  }
-  return ranks;
+  return numbers_in(folder, [](std::string_view name) {
+    return number_between(name, states_prefix, states_ending);
+  });
 }
 
 bool has_weights(const ListedFolder& folder) {
@@ -46,14 +42,15 @@ Judged judge_accelerate(const ListedFolder& folder, int world) {
 
 }  // namespace
 
-bool find_accelerate(const ListedFolder& folder, const Look&, const LookSettings& settings,
-                     std::vector<SaveCandidate>& found) {
+bool find_accelerate(const ListedFolder& folder, SaveSearch& search) {
   const bool is_named = number_between(folder.name(), "checkpoint_").has_value();
   const bool is_it = !ranks_saved(folder).empty() ||
                      (has_weights(folder) && (folder.find("optimizer.bin") || is_named));
   if (!is_it) return false;
-  found.push_back(candidate_of("accelerate", folder));
-  found.back().judge = [folder, world = settings.world] { return judge_accelerate(folder, world); };
+  search.found.push_back(candidate_of("accelerate", folder));
+  search.found.back().judge = [folder, world = search.settings.world] {
+    return judge_accelerate(folder, world);
+  };
   return true;
 }
 

@@ -35,13 +35,11 @@ std::set<std::string> data_files_named(std::string_view pickle) {
 
 // The shard's rank, from 1.
 std::set<std::int64_t> shard_ranks(const ListedFolder& folder) {
-  std::set<std::int64_t> ranks;
-  for (const FolderEntry& entry : folder.entries) {
-    if (!entry.name.starts_with(shard_prefix) || !is_safetensors(entry.name)) continue;
-    const std::string_view rest = std::string_view(entry.name).substr(shard_prefix.size());
-    if (const auto rank = last_number(rest.substr(0, rest.find('-')))) ranks.insert(*rank);
-  }
-  return ranks;
+  return numbers_in(folder, [](std::string_view name) -> std::optional<std::int64_t> {
+    if (!name.starts_with(shard_prefix) || !is_safetensors(name)) return std::nullopt;
+    const std::string_view rest = name.substr(shard_prefix.size());
+    return last_number(rest.substr(0, rest.find('-')));
+  });
 }
 
 Judged judge_shards(const ListedFolder& folder, int world) {
@@ -94,11 +92,12 @@ Judged judge_dcp(const ListedFolder& folder, int world) {
   return judge_weights(folder).judged;
 }
 
-bool find_dcp(const ListedFolder& folder, const Look&, const LookSettings& settings,
-              std::vector<SaveCandidate>& found) {
+bool find_dcp(const ListedFolder& folder, SaveSearch& search) {
   if (!is_dcp(folder)) return false;
-  found.push_back(candidate_of("dcp", folder));
-  found.back().judge = [folder, world = settings.world] { return judge_dcp(folder, world); };
+  search.found.push_back(candidate_of("dcp", folder));
+  search.found.back().judge = [folder, world = search.settings.world] {
+    return judge_dcp(folder, world);
+  };
   return true;
 }
 

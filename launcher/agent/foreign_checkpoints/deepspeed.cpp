@@ -67,14 +67,13 @@ Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest) {
   return worse(judged, judge_weights(step_folder).judged);
 }
 
-bool find_deepspeed(const ListedFolder& folder, const Look& look, const LookSettings& settings,
-                    std::vector<SaveCandidate>& found) {
+bool find_deepspeed(const ListedFolder& folder, SaveSearch& search) {
   std::vector<ListedFolder> steps;
   std::size_t widest = 0;
   for (const FolderEntry& entry : folder.entries) {
     if (!entry.is_folder) continue;
     if (!folder.find("latest") && !entry.name.starts_with("global_step")) continue;
-    auto step = look.open(folder.path_of(entry.name));
+    auto step = search.look.open(folder.path_of(entry.name));
     if (!step || !(has_files(*step) || entry.name.starts_with("global_step"))) continue;
     widest = std::max(widest, deepspeed_width(*step));
     steps.push_back(std::move(*step));
@@ -90,10 +89,10 @@ bool find_deepspeed(const ListedFolder& folder, const Look& look, const LookSett
     const bool is_zero = !zero_ranks(step, optimizer_ending).empty() || widest > 1;
     std::size_t wanted = widest;
     if (is_zero && has_one_model(step)) {
-      wanted = std::max(wanted, static_cast<std::size_t>(std::max(0, settings.world)));
+      wanted = std::max(wanted, static_cast<std::size_t>(std::max(0, search.settings.world)));
     }
     candidate.judge = [step, wanted] { return judge_deepspeed(step, wanted); };
-    found.push_back(std::move(candidate));
+    search.found.push_back(std::move(candidate));
   }
   return !steps.empty();
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <initializer_list>
 #include <optional>
 #include <set>
 
@@ -39,16 +39,10 @@ OpenFile open_plain(const std::string& path) {
 
 // Nothing: it cannot be read, or has become shorter.
 std::optional<std::string> bytes_at(const OpenFile& file, std::int64_t offset, std::int64_t count) {
-  std::string bytes(static_cast<std::size_t>(count), '\0');
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::pread(file.fd.get(), bytes.data() + have, bytes.size() - have,
-                                offset + static_cast<std::int64_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return std::nullopt;
-    have += static_cast<std::size_t>(got);
-  }
-  return bytes;
+  const auto wanted = static_cast<std::size_t>(count);
+  std::string bytes;
+  const bool is_all = read_at(file.fd.get(), offset, wanted, bytes) && bytes.size() == wanted;
+  return is_all ? std::optional(std::move(bytes)) : std::nullopt;
 }
 
 std::uint64_t little_endian(std::string_view bytes) {
@@ -74,14 +68,16 @@ std::optional<std::uint64_t> last_offset(const std::string& header) {
   std::uint64_t last = 0;
   for (const auto& [name, tensor] : tensors.items()) {
     if (name == "__metadata__") continue;
-    if (!tensor.is_object()) return std::nullopt;
-    const auto offsets = tensor.find("data_offsets");
-    const bool is_pair = offsets != tensor.end() && offsets->is_array() && offsets->size() == 2 &&
-                         (*offsets)[1].is_number_unsigned();
-    if (!is_pair) return std::nullopt;
-    last = std::max(last, (*offsets)[1].get<std::uint64_t>());
+    const auto& offsets = member_of(tensor, "data_offsets");
+    const bool is_pair = offsets.is_array() && offsets.size() == 2;
+    if (!is_pair || !offsets[1].is_number_unsigned()) return std::nullopt;
+    last = std::max(last, offsets[1].get<std::uint64_t>());
   }
   return last;
+}
+
+bool begins_with_any(std::string_view name, std::initializer_list<std::string_view> beginnings) {
+  return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
 }
 
 // Of the words for what is no number in JSON.
@@ -94,19 +90,20 @@ std::size_t length_of_no_number(std::string_view text) {
 
 }  // namespace
 
-// Names of files that the libraries write themselves; whatever else is there is somebody's own.
+bool is_companion(std::string_view name) {
+  return begins_with_any(
+      name, {"training_args", "optimizer", "scheduler", "scaler", "rng_state", "mp_rank_",
+             "zero_pp_rank_", "bf16_zero_pp_rank_", "layer_", "model_optim_rng", "random_states_"});
+}
+
+// Whatever else is there is somebody's own.
 bool is_of_library(std::string_view name) {
-  constexpr std::string_view beginnings[] = {"model",          "pytorch_model",      "adapter_",
-                                             "optimizer",      "scheduler",          "scaler",
-                                             "rng_state",      "training_args",      "mp_rank_",
-                                             "zero_pp_rank_",  "bf16_zero_pp_rank_", "layer_",
-                                             "random_states_", "custom_checkpoint_", "meta.pt"};
-  return std::ranges::any_of(beginnings, [&](auto begin) { return name.starts_with(begin); });
+  return is_companion(name) || begins_with_any(name, {"model", "pytorch_model", "adapter_",
+                                                      "custom_checkpoint_", "meta.pt"});
 }
 
 bool is_model(std::string_view name) {
-  return name.starts_with("model") || name.starts_with("pytorch_model") ||
-         name.starts_with("adapter_") || name.starts_with("mp_rank_");
+  return begins_with_any(name, {"model", "pytorch_model", "adapter_", "mp_rank_"});
 }
 
 bool is_index(std::string_view name) {
@@ -118,10 +115,7 @@ bool is_part(std::string_view name) {
 }
 
 Judged worse(Judged a, Judged b) {
-  const auto rank = [](const Judged& of) {
-    return of.state == SaveState::incomplete ? 2 : of.state == SaveState::unknown ? 1 : 0;
-  };
-  return rank(b) > rank(a) ? std::move(b) : std::move(a);
+  return b.state > a.state ? std::move(b) : std::move(a);
 }
 
 Judged incomplete(std::string why) {
@@ -134,29 +128,26 @@ Judged unknown(std::string why) {
 
 TorchFile judge_torch_file(const std::string& path) {
   const OpenFile file = open_plain(path);
-  if (!file.fd) return {FileFormat::zip, unreadable(path)};
+  if (!file.fd) return {unreadable(path)};
   const Judged cut = incomplete(base_name(path) + " was not written to its end");
   const auto head_bytes = static_cast<std::int64_t>(zip_head.size());
-  if (file.bytes < head_bytes) return {FileFormat::zip, cut};
+  if (file.bytes < head_bytes) return {cut};
   const auto head = bytes_at(file, 0, head_bytes);
-  if (!head) return {FileFormat::zip, unreadable(path)};
+  if (!head) return {unreadable(path)};
   if (*head == pickle_head) {
-    return {FileFormat::pickle,
-            unknown(base_name(path) + " has PyTorch's old format, whose end is not known")};
+    return {unknown(base_name(path) + " has PyTorch's old format, whose end is not known")};
   }
-  if (*head != zip_head) {
-    return {FileFormat::other, incomplete(base_name(path) + " holds no tensors")};
-  }
-  if (file.bytes < zip_end_bytes) return {FileFormat::zip, cut};
+  if (*head != zip_head) return {incomplete(base_name(path) + " holds no tensors"), true};
+  if (file.bytes < zip_end_bytes) return {cut};
   const auto end = bytes_at(file, file.bytes - zip_end_bytes, zip_end_bytes);
-  if (!end) return {FileFormat::zip, unreadable(path)};
+  if (!end) return {unreadable(path)};
   // Size and place of the archive's directory; larger archives say them elsewhere.
   constexpr std::uint64_t elsewhere = 0xffffffff;
   const std::uint64_t size = little_endian(std::string_view(*end).substr(12, 4));
   const std::uint64_t place = little_endian(std::string_view(*end).substr(16, 4));
   const bool fits = size == elsewhere || place == elsewhere ||
                     place + size <= static_cast<std::uint64_t>(file.bytes - zip_end_bytes);
-  return {FileFormat::zip, end->starts_with(zip_end) && fits ? Judged{} : cut};
+  return {end->starts_with(zip_end) && fits ? Judged{} : cut};
 }
 
 Judged judge_safetensors(const std::string& path) {
@@ -184,12 +175,10 @@ Judged judge_index(const ListedFolder& folder, const FolderEntry& index) {
   if (!text) return unknown(index.name + " cannot be read");
   const auto map = read_json(*text);
   if (map.is_discarded()) return incomplete(index.name + " is not whole");
-  const auto weights = map.is_object() ? map.find("weight_map") : map.end();
+  const auto& weights = member_of(map, "weight_map");
   std::set<std::string> parts;
-  if (map.is_object() && weights != map.end() && weights->is_object()) {
-    for (const auto& [tensor, part] : weights->items()) {
-      if (part.is_string()) parts.insert(part.get<std::string>());
-    }
+  for (const auto& part : weights) {
+    if (weights.is_object() && part.is_string()) parts.insert(part.get<std::string>());
   }
   if (parts.empty()) return unknown(index.name + " names no parts");
   Judged judged;
@@ -228,7 +217,7 @@ Weights judge_weights(const ListedFolder& folder) {
       weights.judged = worse(weights.judged, judge_safetensors(folder.path_of(entry.name)));
     } else if (is_torch) {
       const TorchFile file = judge_torch_file(folder.path_of(entry.name));
-      if (file.format == FileFormat::other && !is_of_library(entry.name)) continue;
+      if (file.is_other && !is_of_library(entry.name)) continue;
       weights.models += is_model(entry.name);
       has_parts |= is_part(entry.name);
       weights.judged = worse(weights.judged, file.judged);
@@ -267,6 +256,20 @@ nlohmann::json read_json(std::string_view text) {
     plain += c;
   }
   return nlohmann::json::parse(plain, nullptr, false);
+}
+
+const nlohmann::json& member_of(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json none;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? none : *found;
+}
+
+std::set<std::int64_t> numbers_in(const ListedFolder& folder, NumberOfName* number_of) {
+  std::set<std::int64_t> numbers;
+  for (const FolderEntry& entry : folder.entries) {
+    if (const auto number = number_of(entry.name)) numbers.insert(*number);
+  }
+  return numbers;
 }
 
 std::optional<std::string> read_small(const std::string& path, std::int64_t limit) {

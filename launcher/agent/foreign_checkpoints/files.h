@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,7 @@
 namespace muster {
 
 // Unknown: what is there does not tell. It is never taken, and never renamed.
-enum class SaveState { complete, incomplete, unknown };
+enum class SaveState { complete, unknown, incomplete };  // the worse the later
 
 struct Judged {
   SaveState state = SaveState::complete;
@@ -23,11 +24,9 @@ Judged worse(Judged a, Judged b);
 Judged incomplete(std::string why);
 Judged unknown(std::string why);
 
-enum class FileFormat { zip, pickle, other };
-
 struct TorchFile {
-  FileFormat format = FileFormat::other;
-  Judged judged;  // of `other`: incomplete
+  Judged judged;
+  bool is_other = false;  // no file of torch.save's, which is incomplete
 };
 
 // torch.save since 1.6: a zip archive, whose directory of at least 22 bytes comes last. Before: a
@@ -55,11 +54,17 @@ struct Weights {
 // may be called anything, do not count.
 Weights judge_weights(const ListedFolder& folder);
 
+// Of what is beside a model, or a part of one.
+bool is_companion(std::string_view name);
 // A name that the libraries write themselves.
 bool is_of_library(std::string_view name);
 // A part that is complete only with all others: "model-00001-of-00003.safetensors".
 bool is_part(std::string_view name);
 bool is_index(std::string_view name);
+
+// What `number_of` finds in the names of a folder's entries.
+using NumberOfName = std::optional<std::int64_t>(std::string_view name);
+std::set<std::int64_t> numbers_in(const ListedFolder& folder, NumberOfName* number_of);
 
 // The whole of a regular file, no link, of at most `limit` bytes.
 std::optional<std::string> read_small(const std::string& path, std::int64_t limit);
@@ -67,5 +72,8 @@ std::optional<std::string> read_small(const std::string& path, std::int64_t limi
 // As Python writes JSON: NaN and Infinity are null here. Discarded: it is not whole, or nested more
 // deeply than anything that is looked for.
 nlohmann::json read_json(std::string_view text);
+
+// Null where there is none, or `object` is none.
+const nlohmann::json& member_of(const nlohmann::json& object, const char* name);
 
 }  // namespace muster

@@ -62,10 +62,9 @@ Judged judge_state(const ListedFolder& folder, std::int64_t step) {
   const auto text = read_small(folder.path_of(last_file), state_limit);
   if (!text) return unknown(std::string(last_file) + " cannot be read");
   const auto state = read_json(*text);
-  const auto value = state.is_object() ? state.find("global_step") : state.end();
-  const bool has_step = state.is_object() && value != state.end() && value->is_number_integer();
-  if (!has_step) return incomplete(std::string(last_file) + " is not whole");
-  if (value->get<std::int64_t>() != step) {
+  const auto& value = member_of(state, "global_step");
+  if (!value.is_number_integer()) return incomplete(std::string(last_file) + " is not whole");
+  if (value.get<std::int64_t>() != step) {
     return unknown(std::string(last_file) + " is of another step");
   }
   return {};
@@ -84,8 +83,7 @@ Judged judge_inner(const std::vector<ListedFolder>& inner, int world) {
 
 }  // namespace
 
-bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSettings& settings,
-                      std::vector<SaveCandidate>& found) {
+bool find_huggingface(const ListedFolder& folder, SaveSearch& search) {
   const auto step = number_between(folder.name(), name_begins);
   if (!step) return false;
   // Others name folders like this, too.
@@ -98,14 +96,14 @@ bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSe
   std::vector<ListedFolder> inner;
   for (const FolderEntry& entry : folder.entries) {
     if (!entry.is_folder) continue;
-    auto below = look.open(folder.path_of(entry.name));
+    auto below = search.look.open(folder.path_of(entry.name));
     candidate.is_partial |= !below || below->is_partial;
     if (!below) continue;
     for (const FolderEntry& file : below->entries) add_entry(candidate, file);
     inner.push_back(std::move(*below));
   }
-  const bool is_surely = settings.format == "huggingface" || has(folder, is_trainers);
-  candidate.judge = [folder, inner = std::move(inner), step = *step, world = settings.world,
+  const bool is_surely = search.settings.format == "huggingface" || has(folder, is_trainers);
+  candidate.judge = [folder, inner = std::move(inner), step = *step, world = search.settings.world,
                      is_surely] {
     const Weights weights = judge_weights(folder);
     // The Trainer was cut in its first file, or a model that somebody else saves.
@@ -131,7 +129,7 @@ bool find_huggingface(const ListedFolder& folder, const Look& look, const LookSe
                    return entry.name == "optimizer.pt" || is_safetensors(entry.name);
                  }));
   };
-  found.push_back(std::move(candidate));
+  search.found.push_back(std::move(candidate));
   return true;
 }
 

@@ -30,10 +30,15 @@ struct LookSettings {
   int world = 0;                // ranks of the attempt that may have written; 0: not known
 };
 
+struct SaveSearch {
+  Look look;
+  const LookSettings& settings;
+  std::vector<SaveCandidate> found = {};
+};
+
 // Adds what the folder is, or what lies in it. True: the folder is that, and nothing in it is a
 // checkpoint of another kind.
-using FindCheckpoints = bool(const ListedFolder&, const Look&, const LookSettings&,
-                             std::vector<SaveCandidate>&);
+using FindCheckpoints = bool(const ListedFolder& folder, SaveSearch& search);
 
 struct CheckpointKind {
   std::string_view word;  // checkpoint.format

@@ -24,9 +24,9 @@ Mark read_mark(const std::string& path) {
   const auto text = read_small(path, limit);
   const auto content = text ? read_json(*text) : nlohmann::json();
   const auto number = [&](const char* name) -> std::int64_t {
-    const auto found = content.is_object() ? content.find(name) : content.end();
-    const bool is_told = found != content.end() && found->is_number_integer();
-    return is_told ? found->get<std::int64_t>() : -1;  // what does not fit is negative
+    const auto& told = member_of(content, name);
+    // What does not fit is negative.
+    return told.is_number_integer() ? told.get<std::int64_t>() : -1;
   };
   return {number("step"), number("files"), number("bytes")};
 }
@@ -83,29 +83,27 @@ void find_marked_files(const ListedFolder& folder, std::vector<SaveCandidate>& f
   }
 }
 
-bool is_marked_folder(const ListedFolder& folder, const Look& look,
-                      std::vector<SaveCandidate>& found) {
+bool is_marked_folder(const ListedFolder& folder, SaveSearch& search) {
   constexpr int depth_limit_of_data = 12;
   const FolderEntry* own = folder.find(own_marker);
   if (!own) return false;
   Content content;
-  add_content(content, folder, look, depth_limit_of_data);
+  add_content(content, folder, search.look, depth_limit_of_data);
   return add_if_current(candidate_of("marker", folder), content, *own, folder.path_of(own_marker),
-                        found);
+                        search.found);
 }
 
 }  // namespace
 
-bool find_marked(const ListedFolder& folder, const Look& look, const LookSettings& settings,
-                 std::vector<SaveCandidate>& found) {
-  find_marked_files(folder, found);
-  if (is_marked_folder(folder, look, found)) return true;
+bool find_marked(const ListedFolder& folder, SaveSearch& search) {
+  find_marked_files(folder, search.found);
+  if (is_marked_folder(folder, search)) return true;
   const bool is_marked = std::ranges::any_of(folder.entries, [&](const FolderEntry& entry) {
-    return !entry.is_folder && fits_pattern(settings.marker, entry.name);
+    return !entry.is_folder && fits_pattern(search.settings.marker, entry.name);
   });
-  if (settings.marker.empty() || !is_marked) return false;
-  found.push_back(candidate_of("marker", folder));
-  found.back().judge = [] { return Judged{}; };
+  if (search.settings.marker.empty() || !is_marked) return false;
+  search.found.push_back(candidate_of("marker", folder));
+  search.found.back().judge = [] { return Judged{}; };
   return true;
 }
 

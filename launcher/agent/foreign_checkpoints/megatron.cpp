@@ -4,6 +4,7 @@
 
 #include "launcher/agent/foreign_checkpoints/kinds.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -42,25 +43,23 @@ Judged judge_megatron(const std::vector<ListedFolder>& folders, int world) {
 
 }  // namespace
 
-bool find_megatron(const ListedFolder& folder, const Look& look, const LookSettings& settings,
-                   std::vector<SaveCandidate>& found) {
+bool find_megatron(const ListedFolder& folder, SaveSearch& search) {
   if (!folder.find(names_latest)) return false;
   constexpr std::int64_t number_limit = 64;
-  std::string text = read_small(folder.path_of(names_latest), number_limit).value_or("");
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  const auto iteration = read_integer(text);
+  const auto text = read_small(folder.path_of(names_latest), number_limit);
+  const auto iteration = read_integer(trimmed(text.value_or("")));
   char name[48];
   std::snprintf(name, sizeof name, "iter_%07lld", static_cast<long long>(iteration.value_or(0)));
-  const auto latest = iteration ? look.open(folder.path_of(name)) : std::nullopt;
+  const auto latest = iteration ? search.look.open(folder.path_of(name)) : std::nullopt;
   if (!latest) return true;
   std::vector<ListedFolder> all;
-  add_below(*latest, look, folders_deep, all);
+  add_below(*latest, search.look, folders_deep, all);
   SaveCandidate candidate{"megatron", latest->path, iteration};
   for (const ListedFolder& each : all) {
     for (const FolderEntry& entry : each.entries) add_entry(candidate, entry);
   }
-  candidate.judge = [all, world = settings.world] { return judge_megatron(all, world); };
-  found.push_back(std::move(candidate));
+  candidate.judge = [all, world = search.settings.world] { return judge_megatron(all, world); };
+  search.found.push_back(std::move(candidate));
   return true;
 }
 

@@ -12,35 +12,30 @@ constexpr std::string_view snapshot = "checkpoint_manager_snapshot.json";
 constexpr std::int64_t snapshot_limit = 16 << 20;
 
 std::optional<std::int64_t> step_in(const nlohmann::json& result) {
-  const auto metrics = result.find("metrics");
-  if (metrics == result.end() || !metrics->is_object()) return std::nullopt;
   for (const char* name : {"step", "global_step", "training_iteration"}) {
-    const auto value = metrics->find(name);
-    if (value != metrics->end() && value->is_number_integer()) return value->get<std::int64_t>();
+    const auto& value = member_of(member_of(result, "metrics"), name);
+    if (value.is_number_integer()) return value.get<std::int64_t>();
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-bool find_ray(const ListedFolder& folder, const Look& look, const LookSettings&,
-              std::vector<SaveCandidate>& found) {
+bool find_ray(const ListedFolder& folder, SaveSearch& search) {
   if (!folder.find(snapshot)) return false;
   const auto text = read_small(folder.path_of(snapshot), snapshot_limit);
   const auto list = read_json(text.value_or(""));
-  const auto results = list.is_object() ? list.find("checkpoint_results") : list.end();
-  if (!list.is_object() || results == list.end() || !results->is_array()) return true;
-  for (const nlohmann::json& result : *results) {
-    const auto name = result.is_object() ? result.find("checkpoint_dir_name") : result.end();
-    if (!result.is_object() || name == result.end() || !name->is_string()) continue;
-    const auto path = name->get<std::string>();
+  for (const nlohmann::json& result : member_of(list, "checkpoint_results")) {
+    const auto& name = member_of(result, "checkpoint_dir_name");
+    if (!name.is_string()) continue;
+    const auto path = name.get<std::string>();
     if (!folder.find(path)) continue;  // it names an entry, no path that leads elsewhere
-    const auto saved = look.open(folder.path_of(path));
+    const auto saved = search.look.open(folder.path_of(path));
     if (!saved) continue;
     SaveCandidate candidate = candidate_of("ray", *saved);
     candidate.step = step_in(result);
     candidate.judge = [] { return Judged{}; };
-    found.push_back(std::move(candidate));
+    search.found.push_back(std::move(candidate));
   }
   return true;
 }

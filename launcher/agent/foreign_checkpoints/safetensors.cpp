@@ -5,15 +5,14 @@
 
 namespace muster {
 
-bool find_safetensors(const ListedFolder& folder, const Look&, const LookSettings&,
-                      std::vector<SaveCandidate>& found) {
+bool find_safetensors(const ListedFolder& folder, SaveSearch& search) {
   const auto index = std::ranges::find_if(folder.entries, [](const FolderEntry& entry) {
     return !entry.is_folder && is_index(entry.name) &&
            entry.name.find("safetensors") != std::string::npos;
   });
   if (index != folder.entries.end()) {
-    found.push_back(candidate_of("safetensors", folder));
-    found.back().judge = [folder, entry = *index] { return judge_index(folder, entry); };
+    search.found.push_back(candidate_of("safetensors", folder));
+    search.found.back().judge = [folder, entry = *index] { return judge_index(folder, entry); };
     return false;
   }
   for (const FolderEntry& entry : folder.entries) {
@@ -22,7 +21,7 @@ bool find_safetensors(const ListedFolder& folder, const Look&, const LookSetting
     candidate.step = step_named(std::string_view(entry.name).substr(0, entry.name.rfind('.')));
     add_entry(candidate, entry);
     candidate.judge = [path = candidate.path] { return judge_safetensors(path); };
-    found.push_back(std::move(candidate));
+    search.found.push_back(std::move(candidate));
   }
   return false;
 }

@@ -25,61 +25,58 @@ bool is_tellable(const std::string& path) {
 
 class Search {
  public:
-  Search(const LookSettings& settings, std::chrono::milliseconds limit)
-      : look_(limit), settings_(settings) {}
-
-  void add(std::string root) {
-    while (root.size() > 1 && root.back() == '/') root.pop_back();
-    if (root.starts_with('/')) visit(root, depth_limit);
+  Search(const std::vector<std::string>& roots, const LookSettings& settings,
+         std::chrono::milliseconds limit)
+      : search_{Look(limit), settings} {
+    for (std::string root : roots) {
+      while (root.size() > 1 && root.back() == '/') root.pop_back();
+      if (root.starts_with('/')) visit(root, depth_limit);
+    }
   }
-  bool is_cut() const { return look_.is_over(); }
+
+  bool is_cut() const { return search_.look.is_over(); }
 
   // The latest first.
   std::vector<SaveCandidate> take() {
     std::set<std::string> told;  // a file with a marker is that, whatever else it looks like
-    std::erase_if(found_, [&](const SaveCandidate& one) {
+    std::erase_if(search_.found, [&](const SaveCandidate& one) {
       return !is_tellable(one.path) || !told.insert(one.path).second;
     });
-    std::ranges::stable_sort(found_, std::greater<>{}, [](const SaveCandidate& candidate) {
+    std::ranges::stable_sort(search_.found, std::greater<>{}, [](const SaveCandidate& candidate) {
       return std::pair(candidate.changed_ns, candidate.step.value_or(-1));
     });
-    return std::move(found_);
+    return std::move(search_.found);
   }
 
  private:
   void visit(const std::string& path, int depth) {
     if (!seen_.insert(path).second) return;
-    const auto folder = look_.open(path);
+    const auto folder = search_.look.open(path);
     if (!folder) return;
+    const std::string& format = search_.settings.format;
     for (const CheckpointKind& kind : checkpoint_kinds()) {
-      const bool is_asked = settings_.format == "auto" || settings_.format == kind.word;
-      if (is_asked && kind.find(*folder, look_, settings_, found_)) return;
+      const bool is_asked = format == "auto" || format == kind.word;
+      if (is_asked && kind.find(*folder, search_)) return;
     }
     if (depth == 0) return;
     for (const FolderEntry& entry : folder->entries) {
       const bool is_hidden = entry.name.starts_with('.');
-      if (entry.is_folder && !is_hidden && !is_quarantined(entry.name)) {
+      const bool is_quarantined = mentions(entry.name, ".incomplete-");
+      if (entry.is_folder && !is_hidden && !is_quarantined) {
         visit(folder->path_of(entry.name), depth - 1);
       }
     }
   }
-  static bool is_quarantined(std::string_view name) {
-    return name.find(".incomplete-") != name.npos;
-  }
 
-  Look look_;
-  const LookSettings& settings_;
+  SaveSearch search_;
   std::set<std::string> seen_;
-  std::vector<SaveCandidate> found_;
 };
 
 constexpr std::chrono::seconds usual_look_limit{5};
 
 std::vector<SaveCandidate> candidates_below(const std::vector<std::string>& roots,
                                             const LookSettings& settings) {
-  Search search(settings, usual_look_limit);
-  for (const std::string& root : roots) search.add(root);
-  return search.take();
+  return Search(roots, settings, usual_look_limit).take();
 }
 
 ForeignCheckpoint judged(const SaveCandidate& candidate) {
@@ -117,15 +114,15 @@ std::optional<std::string> renamed_aside(const std::string& path, std::int64_t a
 // Also when it is looked at alone, just before something is done about it.
 bool is_still_incomplete(const SaveCandidate& candidate, const LookSettings& settings) {
   if (judged(candidate).state != SaveState::incomplete) return false;
-  const Look look(usual_look_limit);
-  const auto folder = look.open(candidate.path);
+  SaveSearch again{Look(usual_look_limit), settings};
+  const auto folder = again.look.open(candidate.path);
   if (!folder) return false;
   const bool holds_others = std::ranges::any_of(folder->entries, [](const FolderEntry& entry) {
     return entry.is_folder && number_between(entry.name, "checkpoint-").has_value();
   });
-  std::vector<SaveCandidate> again;
-  find_huggingface(*folder, look, settings, again);
-  return !holds_others && again.size() == 1 && judged(again.front()).state == SaveState::incomplete;
+  find_huggingface(*folder, again);
+  return !holds_others && again.found.size() == 1 &&
+         judged(again.found.front()).state == SaveState::incomplete;
 }
 
 }  // namespace
@@ -150,8 +147,7 @@ std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std
 
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
                                std::chrono::milliseconds limit) {
-  Search search(settings, limit);
-  for (const std::string& root : roots) search.add(root);
+  Search search(roots, settings, limit);
   return !search.is_cut() && search.take().empty();
 }
 

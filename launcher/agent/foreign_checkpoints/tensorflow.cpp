@@ -25,8 +25,7 @@ Judged judge_parts(const ListedFolder& folder, const std::string& prefix) {
 
 }  // namespace
 
-bool find_tensorflow(const ListedFolder& folder, const Look&, const LookSettings&,
-                     std::vector<SaveCandidate>& found) {
+bool find_tensorflow(const ListedFolder& folder, SaveSearch& search) {
   if (folder.name().ends_with("_temp")) return true;  // parts of one that is being written
   for (const FolderEntry& entry : folder.entries) {
     if (entry.is_folder || !entry.name.ends_with(index_ending)) continue;
@@ -41,7 +40,7 @@ bool find_tensorflow(const ListedFolder& folder, const Look&, const LookSettings
     }
     if (!has_data && prefix.find("ckpt") == prefix.npos) continue;  // an index of something else
     candidate.judge = [folder, prefix] { return judge_parts(folder, prefix); };
-    found.push_back(std::move(candidate));
+    search.found.push_back(std::move(candidate));
   }
   return false;
 }

@@ -1,6 +1,4 @@
 // What torch.save wrote, and Lightning's files, which are the same archive.
-#include <algorithm>
-
 #include "launcher/agent/foreign_checkpoints/kinds.h"
 
 namespace muster {
@@ -19,17 +17,6 @@ std::optional<std::int64_t> lightning_step(std::string_view name) {
   return step_named(name.substr(0, name.rfind('.')));
 }
 
-// Beside a checkpoint, or a part of one.
-bool is_never_alone(std::string_view name) {
-  constexpr std::string_view beginnings[] = {"training_args",   "optimizer",          "scheduler",
-                                             "scaler",          "rng_state",          "mp_rank_",
-                                             "zero_pp_rank_",   "bf16_zero_pp_rank_", "layer_",
-                                             "model_optim_rng", "random_states_"};
-  return is_part(name) || std::ranges::any_of(beginnings, [&](std::string_view begin) {
-           return name.starts_with(begin);
-         });
-}
-
 void add_file(std::string_view kind, const ListedFolder& folder, const FolderEntry& entry,
               std::optional<std::int64_t> step, std::vector<SaveCandidate>& found) {
   SaveCandidate candidate{kind, folder.path_of(entry.name), step};
@@ -37,7 +24,7 @@ void add_file(std::string_view kind, const ListedFolder& folder, const FolderEnt
   candidate.judge = [path = candidate.path]() -> Judged {
     const TorchFile file = judge_torch_file(path);
     // Anything may be called ".bin" or ".pt".
-    if (file.format == FileFormat::other) return unknown("it is no file of torch.save's");
+    if (file.is_other) return unknown("it is no file of torch.save's");
     return file.judged;
   };
   found.push_back(std::move(candidate));
@@ -45,23 +32,22 @@ void add_file(std::string_view kind, const ListedFolder& folder, const FolderEnt
 
 }  // namespace
 
-bool find_lightning(const ListedFolder& folder, const Look&, const LookSettings&,
-                    std::vector<SaveCandidate>& found) {
+bool find_lightning(const ListedFolder& folder, SaveSearch& search) {
   for (const FolderEntry& entry : folder.entries) {
     if (entry.is_folder || !entry.name.ends_with(".ckpt")) continue;
-    add_file("lightning", folder, entry, lightning_step(entry.name), found);
+    add_file("lightning", folder, entry, lightning_step(entry.name), search.found);
   }
   return false;
 }
 
-bool find_torch(const ListedFolder& folder, const Look&, const LookSettings& settings,
-                std::vector<SaveCandidate>& found) {
-  const bool has_ckpt = settings.format == "torch";  // else they are Lightning's
+bool find_torch(const ListedFolder& folder, SaveSearch& search) {
+  const bool has_ckpt = search.settings.format == "torch";  // else they are Lightning's
   for (const FolderEntry& entry : folder.entries) {
-    if (entry.is_folder || !has_torch_name(entry.name) || is_never_alone(entry.name)) continue;
+    if (entry.is_folder || !has_torch_name(entry.name)) continue;
+    if (is_part(entry.name) || is_companion(entry.name)) continue;
     if (entry.name.ends_with(".ckpt") && !has_ckpt) continue;
     const std::string_view stem = std::string_view(entry.name).substr(0, entry.name.rfind('.'));
-    add_file("torch", folder, entry, step_named(stem), found);
+    add_file("torch", folder, entry, step_named(stem), search.found);
   }
   return false;
 }

@@ -50,20 +50,9 @@ constexpr int saved_version = 3;
 // What is bad, and good the next time, shall show which it is.
 constexpr int runs_most = 3;
 
-struct SavedFigure {
-  std::string metric;
-  std::string device;
-  std::optional<double> value;
-  std::string error;
-  std::int64_t at_ms = 0;
-  bool was_bad_before = false;
-
-  MUSTER_FIELDS(metric, device, value, error, at_ms, was_bad_before)
-};
-
 struct SavedFigures {
   std::string boot_id;
-  std::vector<SavedFigure> figures;
+  std::vector<GateFigure> figures;
 
   MUSTER_FIELDS(boot_id, figures)
 };
@@ -356,25 +345,17 @@ void GateBenchmark::end_run() {
 void GateBenchmark::load() {
   const std::string text = text_of_file(site_.directory + figures_file);
   if (text.empty()) return;
-  const auto saved = read_versioned_json<SavedFigures>(text, saved_version);
+  auto saved = read_versioned_json<SavedFigures>(text, saved_version);
   if (!saved) return log_line("metrics of earlier gates are lost: " + saved.error().message);
   if (saved->boot_id != site_.boot_id) return;
-  for (const SavedFigure& one : saved->figures) {
-    if (find_performance_metric(one.metric) == nullptr) continue;
-    figures_.push_back({{one.metric, one.device, one.value, one.error},
-                        std::chrono::milliseconds(one.at_ms),
-                        one.was_bad_before});
-  }
+  figures_ = std::move(saved->figures);
+  std::erase_if(figures_, [](const GateFigure& one) {
+    return find_performance_metric(one.sample.metric) == nullptr;
+  });
 }
 
 void GateBenchmark::save() const {
-  SavedFigures saved{site_.boot_id, {}};
-  for (const GateFigure& one : figures_) {
-    const PerformanceSample& sample = one.sample;
-    saved.figures.push_back({sample.metric, sample.device, sample.value, sample.error,
-                             one.at.count(), one.was_bad_before});
-  }
-  const std::string text = versioned_json(saved, saved_version);
+  const std::string text = versioned_json(SavedFigures{site_.boot_id, figures_}, saved_version);
   if (!replace_file(site_.directory + figures_file, text, 0600, Durable::in_cache)) {
     log_line("cannot write " + site_.directory + figures_file);
   }

@@ -36,12 +36,6 @@ bool has_devices(const std::string& root) {
          std::filesystem::exists(base / "sys/class/infiniband", ignored);
 }
 
-MonitorOptions monitor_options(const std::string& root) {
-  MonitorOptions options;
-  options.root = root;
-  return options;
-}
-
 }  // namespace
 
 HealthMonitor::HealthMonitor(boost::asio::io_context& io, Site site, Tell tell)
@@ -56,7 +50,7 @@ CheckMoment HealthMonitor::moment() {
 // ---- beginning --------------------------------------------------------------------------------
 
 HealthMonitor::Followed::Followed(const HealthProfile& profile, const Site& site, SavedHealth saved)
-    : monitor(profile, monitor_options(site.root), std::move(saved.monitor)),
+    : monitor(profile, MonitorOptions{.root = site.root}, std::move(saved.monitor)),
       health(profile, std::move(saved.health)),
       log(site.root + "/dev/kmsg"),
       remembers(saved.boot_id == site.boot_id && saved.is_settled) {
@@ -274,8 +268,7 @@ FaultsTold HealthMonitor::reported_now() const {
 }
 
 std::optional<FaultsTold> HealthMonitor::state() const {
-  if (!node_) return std::nullopt;
-  return reported_now();
+  return node_ ? std::optional(reported_now()) : std::nullopt;
 }
 
 void HealthMonitor::report_if_news() {

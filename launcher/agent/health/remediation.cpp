@@ -26,14 +26,6 @@ RemedyRun failed(const std::string& id, std::string why) {
   return {id, ExitStatus{127, 0}, std::move(why), {}};
 }
 
-// What the command has started, in whatever group, is its session's.
-void kill_session(pid_t session) {
-  ::kill(-session, SIGKILL);
-  for (const ProcessInfo& one : scan_processes()) {
-    if (one.session == session && !one.is_dead()) signal_process(one, SIGKILL);
-  }
-}
-
 }  // namespace
 
 Remediation::Remediation(Tell tell, OnDone on_done)

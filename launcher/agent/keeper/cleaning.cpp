@@ -53,7 +53,7 @@ bool is_own_directory(const fs::path& path) {
          facts.st_uid == ::geteuid();
 }
 
-Removed clean_binaries(const NodeHome& node, std::time_t unused_since, bool dry_run) {
+Removed clean_binaries(const NodeHome& node, std::time_t unused_since) {
   Removed removed{"builds of muster that nobody uses", 0, 0};
   const fs::path folder = node.home + "/bin";
   if (!is_own_directory(folder)) return removed;
@@ -66,7 +66,7 @@ Removed clean_binaries(const NodeHome& node, std::time_t unused_since, bool dry_
                           ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
     if (!is_build || facts.st_mtim.tv_sec >= unused_since) continue;
     if (running.contains(id_of(facts))) continue;
-    if (!dry_run && ::unlink(path.c_str()) != 0) continue;
+    if (::unlink(path.c_str()) != 0) continue;
     removed.count += 1;
     removed.bytes += facts.st_size;
   }
@@ -98,7 +98,7 @@ bool remove_run(const fs::path& run) {
   return !failed && remove_tree(trash);
 }
 
-Removed clean_runs(const NodeHome& node, std::time_t unused_since, bool dry_run) {
+Removed clean_runs(const NodeHome& node, std::time_t unused_since) {
   Removed removed{"folders of agents whose controller has not come back", 0, 0};
   if (!is_own_directory(node.home + "/run")) return removed;
   std::error_code failed;
@@ -108,36 +108,35 @@ Removed clean_runs(const NodeHome& node, std::time_t unused_since, bool dry_run)
     for (const auto& run : fs::directory_iterator(controller.path(), controller_failed)) {
       if (run.path() == node.own_run || !is_own_directory(run.path())) continue;
       if (run.path().filename().string().starts_with(trash_prefix)) {  // a cleaning was killed
-        if (!dry_run) static_cast<void>(remove_tree(run.path()));
+        static_cast<void>(remove_tree(run.path()));
         continue;
       }
       const Fd lock = lock_of_abandoned(run.path(), unused_since);
       if (!lock || holds_output(run.path())) continue;
-      if (dry_run || remove_run(run.path())) removed.count += 1;
+      if (remove_run(run.path())) removed.count += 1;
     }
-    if (!dry_run) ::rmdir(controller.path().c_str());
+    ::rmdir(controller.path().c_str());
   }
   return removed;
 }
 
 // Beside a store of jobs they are what its jobs are made of, and its controller's to remove.
-Removed clean_blobs(const NodeHome& node, std::time_t unused_since, bool dry_run) {
+Removed clean_blobs(const NodeHome& node, std::time_t unused_since) {
   std::error_code unknown;
   if (fs::exists(node.home + "/muster.db", unknown) || unknown) return {};
   if (!is_own_directory(node.home + "/blobs")) return {};
-  const BlobSweep sweep{[](const std::string&) { return false; }, unused_since, dry_run};
+  const BlobSweep sweep{[](const std::string&) { return false; }, unused_since, false};
   auto removed = sweep_blobs(node.home + "/blobs", sweep);
   return removed ? *removed : Removed{};
 }
 
 }  // namespace
 
-std::vector<Removed> clean_node_home(const NodeHome& node, const RetentionLimits& keep, Time now,
-                                     bool dry_run) {
+std::vector<Removed> clean_node_home(const NodeHome& node, const RetentionLimits& keep, Time now) {
   std::vector<Removed> all;
   const auto clean = [&](const RetentionLimits::Keep& limit, auto what) {
     if (!limit) return;
-    Removed removed = what(node, static_cast<std::time_t>(to_ms(now - *limit) / 1000), dry_run);
+    Removed removed = what(node, static_cast<std::time_t>(to_ms(now - *limit) / 1000));
     if (removed.count > 0) all.push_back(std::move(removed));
   };
   clean(keep.binaries, clean_binaries);
@@ -158,7 +157,7 @@ void NodeCleaning::poll(BootTime now) {
   tasks_.run(
       [node = node_, keep = retention_](const ChildTasks::Tell&) {
         std::string text;
-        for (const Removed& removed : clean_node_home(node, keep, wall_clock_now(), false)) {
+        for (const Removed& removed : clean_node_home(node, keep, wall_clock_now())) {
           text += "removed " + std::to_string(removed.count) + " " + removed.what + "; ";
         }
         return text;

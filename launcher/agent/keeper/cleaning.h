@@ -22,9 +22,8 @@ struct NodeHome {
   std::string own_binary;  // what it is running, by whatever name
 };
 
-// What was removed, or with `dry_run` would be, at a wall clock's `now`.
-std::vector<Removed> clean_node_home(const NodeHome& node, const RetentionLimits& keep, Time now,
-                                     bool dry_run);
+// What was removed, at a wall clock's `now`.
+std::vector<Removed> clean_node_home(const NodeHome& node, const RetentionLimits& keep, Time now);
 
 class NodeCleaning {
  public:

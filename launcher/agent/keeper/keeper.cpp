@@ -225,7 +225,7 @@ void keep_on(KeeperWatch& watch) {
   ::signal(SIGTERM, SIG_IGN);  // a shutdown ends the agent first
   ::prctl(PR_SET_NAME, "muster-keeper");
   const int line = ::dup2(agents_line, STDERR_FILENO + 1);
-  close_descriptors_from(STDERR_FILENO + 2);
+  ::closefrom(STDERR_FILENO + 2);
   KeeperWatch watch{run, lease, agent, line, {}};
   keep_on(watch);
 }

@@ -81,15 +81,14 @@ Result<std::int64_t> OutputPipe::copy_to(int file, std::int64_t offset) {
 // tee(2) fills another pipe and leaves this one as it is.
 std::string OutputPipe::peek() const {
   if (!copied_.empty()) return copied_;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return "";
-  const Fd out(ends[0]);
-  const Fd in(ends[1]);
-  ::fcntl(in.get(), F_SETPIPE_SZ, static_cast<int>(capacity_));
+  const auto other = make_pipe();
+  if (!other) return "";
+  const int in = other->write_end.get();
+  ::fcntl(in, F_SETPIPE_SZ, static_cast<int>(capacity_));
   const ssize_t there =
-      ::tee(fd_.get(), in.get(), static_cast<std::size_t>(capacity_), SPLICE_F_NONBLOCK);
+      ::tee(fd_.get(), in, static_cast<std::size_t>(capacity_), SPLICE_F_NONBLOCK);
   std::string bytes(there > 0 ? static_cast<std::size_t>(there) : 0, '\0');
-  const ssize_t got = ::read(out.get(), bytes.data(), bytes.size());
+  const ssize_t got = ::read(other->read_end.get(), bytes.data(), bytes.size());
   bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return bytes;
 }

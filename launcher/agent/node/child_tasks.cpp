@@ -51,7 +51,7 @@ ChildTasks::Tell teller(int out) {
   // A child that hangs in the kernel outlives the agent: it must not keep its lock and sockets.
   out = ::dup2(out, STDERR_FILENO + 1);
   ::fcntl(out, F_SETFD, FD_CLOEXEC);  // nor must what it starts keep its answer from ending
-  close_descriptors_from(STDERR_FILENO + 2);
+  ::closefrom(STDERR_FILENO + 2);
   const std::string answer = answer_mark + work(teller(out)) + whole_mark;
   ::_exit(write_all(out, answer) ? 0 : 1);
 }

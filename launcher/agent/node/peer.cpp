@@ -1,7 +1,6 @@
 #include "launcher/agent/node/peer.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
@@ -25,11 +24,8 @@ void PeerConnection::start(Handlers handlers) {
 }
 
 bool PeerConnection::is_of_user(unsigned uid) {
-  ucred credentials{};
-  socklen_t length = sizeof credentials;
-  return ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) ==
-             0 &&
-         (credentials.uid == uid || credentials.uid == 0);
+  const auto peer = peer_user(socket_.native_handle());
+  return peer && (*peer == uid || *peer == 0);
 }
 
 void PeerConnection::read_more() {

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include <memory>
 
 #include "launcher/os/fd.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -98,15 +98,11 @@ std::string read_process_environment(pid_t pid) {
   return read_proc_file(pid, "environ", environment_limit_bytes);
 }
 
-std::optional<std::string> environment_entry(const std::string& block, const std::string& name) {
+std::optional<std::string> environment_entry(std::string_view block, const std::string& name) {
   const std::string start = name + "=";
-  for (std::size_t at = 0; at < block.size();) {
-    std::size_t end = block.find('\0', at);
-    if (end == std::string::npos) end = block.size();
-    if (block.compare(at, start.size(), start) == 0) {
-      return block.substr(at + start.size(), end - at - start.size());
-    }
-    at = end + 1;
+  while (!block.empty()) {
+    const std::string_view entry = take_until(block, '\0');
+    if (entry.starts_with(start)) return std::string(entry.substr(start.size()));
   }
   return {};
 }
@@ -121,6 +117,13 @@ bool signal_process(const ProcessInfo& process, int signal) {
   return ::syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0) == 0;
 }
 
+void kill_session(pid_t session) {
+  ::kill(-session, SIGKILL);
+  for (const ProcessInfo& one : scan_processes()) {
+    if (one.session == session && !one.is_dead()) signal_process(one, SIGKILL);
+  }
+}
+
 std::string describe(const ProcessInfo& process) {
   return std::to_string(process.pid) + " (" + process.name + ")";
 }
@@ -131,10 +134,6 @@ ProcessSigns HostProcesses::signs_of(const ProcessInfo& process) {
   return {read_process_environment(thread),
           {target_of(here + "/fd/1"), target_of(here + "/fd/2")},
           target_of(here + "/exe")};
-}
-
-pid_t HostProcesses::reap(int& wait_status) {
-  return ::waitpid(-1, &wait_status, WNOHANG);
 }
 
 }  // namespace muster

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/agent/node/spawn.h"
@@ -43,10 +45,13 @@ std::optional<ProcessInfo> read_process(pid_t pid);
 std::string read_process_environment(pid_t pid);
 
 // Value of `name` in such a text.
-std::optional<std::string> environment_entry(const std::string& block, const std::string& name);
+std::optional<std::string> environment_entry(std::string_view block, const std::string& name);
 
 // Signals that very process; false when it is gone or may not be signalled.
 bool signal_process(const ProcessInfo& process, int signal);
+
+// SIGKILL for all of a session that the caller began, in whatever groups they are.
+void kill_session(pid_t session);
 
 // "4711 (python)": for a person.
 std::string describe(const ProcessInfo& process);
@@ -87,7 +92,7 @@ class HostProcesses final : public ProcessTable {
     return signal_process(process, signal);
   }
   Result<pid_t> start(const SpawnRequest& request) override { return spawn(request); }
-  pid_t reap(int& wait_status) override;
+  pid_t reap(int& wait_status) override { return ::waitpid(-1, &wait_status, WNOHANG); }
 };
 
 // What time it is, for all that the agent decides: an input too, so that tests can let it pass.

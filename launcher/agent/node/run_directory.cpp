@@ -6,13 +6,13 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
@@ -41,11 +41,8 @@ Result<std::string> absolute_home(const std::string& home) {
     if (!path || home == "~") return path;
     return *path + (home.empty() ? "/.muster" : home.substr(1));
   }
-  if (home.front() == '/') return home;
-  char* here = ::get_current_dir_name();
-  std::string path = std::string(here != nullptr ? here : "") + "/" + home;
-  std::free(here);
-  return path;
+  std::error_code unknown;
+  return std::filesystem::absolute(home, unknown).string();
 }
 
 // The home may be the user's own directory, or hold others' data: they may look at it.
@@ -59,14 +56,6 @@ Status check_home(const std::string& home) {
   }
   if (right) return right;
   return Error{right.error().message + ": name another remote_home"};
-}
-
-sockaddr_un address_below(int directory_fd, const char* name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory_fd,
-                name);
-  return address;
 }
 
 // Made by whoever comes first: a link to a whole file, which fails where there is one.
@@ -138,7 +127,7 @@ Result<Fd> listen_in(const RunDirectory& directory) {
   Fd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener) return system_error("create a socket");
   ::unlinkat(directory.fd.get(), "agent.sock", 0);
-  const sockaddr_un address = address_below(directory.fd.get(), "agent.sock");
+  const sockaddr_un address = unix_address(directory.fd, "agent.sock");
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listener.get(), listen_backlog) != 0) {
     return system_error("listen on " + directory.socket_path());
@@ -147,17 +136,9 @@ Result<Fd> listen_in(const RunDirectory& directory) {
 }
 
 Result<Fd> connect_to_agent(const std::string& socket_path) {
-  const std::size_t slash = socket_path.rfind('/');
-  if (slash == std::string::npos) return Error{"'" + socket_path + "' is not an absolute path"};
-  const std::string parent = socket_path.substr(0, slash);
-  const Fd directory(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return system_error("open the directory " + parent);
-  Fd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!stream) return system_error("create a socket");
-  const sockaddr_un address = address_below(directory.get(), socket_path.c_str() + slash + 1);
-  if (::connect(stream.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return system_error("connect to " + socket_path);
-  }
+  if (!socket_path.starts_with('/')) return Error{"'" + socket_path + "' is not an absolute path"};
+  Fd stream = connect_unix(socket_path);
+  if (!stream) return system_error("connect to " + socket_path);
   return stream;
 }
 

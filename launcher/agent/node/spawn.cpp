@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <sstream>
 
 #include "launcher/os/fd.h"
 #include "scheduler/model/exec_limit.h"
@@ -148,12 +149,6 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void close_descriptors_from(int first) {
-  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-  const long limit = ::sysconf(_SC_OPEN_MAX);  // kernels before 5.9
-  for (int fd = first; fd < limit; ++fd) ::close(fd);
-}
-
 std::optional<std::string> find_program(const std::string& program, const std::string& path_list) {
   const auto is_executable = [](const std::string& path) {
     struct stat facts {};
@@ -163,13 +158,10 @@ std::optional<std::string> find_program(const std::string& program, const std::s
   if (program.find('/') != std::string::npos) {
     return is_executable(program) ? std::optional(program) : std::nullopt;
   }
-  for (std::size_t at = 0; at <= path_list.size();) {
-    std::size_t end = path_list.find(':', at);
-    if (end == std::string::npos) end = path_list.size();
-    const std::string directory = path_list.substr(at, end - at);
+  std::istringstream directories(path_list + ':');
+  for (std::string directory; std::getline(directories, directory, ':');) {
     const std::string path = (directory.empty() ? "." : directory) + "/" + program;
     if (!program.empty() && is_executable(path)) return path;
-    at = end + 1;
   }
   return {};
 }

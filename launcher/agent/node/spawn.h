@@ -48,7 +48,4 @@ std::optional<std::string> find_program(const std::string& program, const std::s
 // Undoes what a process inherits by accident: ignored and blocked signals.
 void reset_signals();
 
-// Closes every descriptor from `first` on.
-void close_descriptors_from(int first);
-
 }  // namespace muster

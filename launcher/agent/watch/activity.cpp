@@ -1,10 +1,8 @@
 #include "launcher/agent/watch/activity.h"
 
-#include <dirent.h>
-
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
 
@@ -32,9 +30,9 @@ constexpr std::size_t tree_limit = 64;
 
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
-  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, failed)) {
+    names.push_back(entry.path().filename().string());
   }
   return names;
 }

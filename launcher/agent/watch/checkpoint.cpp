@@ -3,12 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
+#include <array>
 #include <filesystem>
-#include <sstream>
+#include <type_traits>
 
+#include "launcher/wire/json_fields.h"
 #include "runtime/checkpoint/choose.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -26,13 +27,10 @@ std::string time_of_change(const std::string& directory) {
   return std::to_string(facts.st_mtim.tv_sec) + "." + std::to_string(facts.st_mtim.tv_nsec);
 }
 
-// "<time of change>" or "<time of change>\n<step>\n<directory>"; empty: nothing changed.
-std::string look(const std::string& directory, const std::string& seen_change) {
+SeenCheckpoint look(const std::string& directory, const std::string& seen_change) {
   const std::string change = time_of_change(directory);
   if (change == seen_change) return {};
-  const auto newest = probe_checkpoints({directory}).newest;
-  if (!newest) return change;
-  return change + "\n" + std::to_string(newest->step) + "\n" + newest->directory;
+  return {change, probe_checkpoints({directory}).newest};
 }
 
 // Only while ranks are being stopped; a grace of a second still sees several looks.
@@ -42,19 +40,16 @@ constexpr std::chrono::seconds saving_lasts{5};
 // A directory with more files than a large run keeps is not looked through to its end.
 constexpr int files_limit = 100'000;
 
-std::int64_t number_in(std::string_view text) {
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-template <class Facts, class Work>
-void look_in_child(ChildTasks& tasks, const std::shared_ptr<Facts>& facts, Work work) {
-  facts->is_looking = true;
-  tasks.run([work = std::move(work)](const ChildTasks::Tell&) { return work(); }, look_limit,
-            [facts](const Result<std::string>& answer) {
-              facts->is_looking = false;
-              if (answer) facts->take(*answer);
+// `done` gets nothing where the child gives no answer.
+template <class Work, class Done>
+void look_in_child(ChildTasks& tasks, Work work, Done done) {
+  using Answer = std::invoke_result_t<Work>;
+  tasks.run([work = std::move(work)](const ChildTasks::Tell&) { return versioned_json(work(), 1); },
+            look_limit,
+            [done = std::move(done)](const Result<std::string>& text) {
+              const Result<Answer> answer =
+                  text ? read_versioned_json<Answer>(*text, 1) : Result<Answer>(text.error());
+              done(answer ? &*answer : nullptr);
             });
 }
 
@@ -76,23 +71,12 @@ CheckpointRef ref_of(const ForeignCheckpoint& found) {
           found.changed_ns / ns_per_ms};
 }
 
-// "<step>\n<ms of change>\n<bytes>\n<kind>\n<path>"; empty: there is none.
-std::string look_for(const std::vector<std::string>& roots, const LookSettings& settings) {
+SeenCheckpoint look_for(const std::vector<std::string>& roots, const LookSettings& settings) {
   const auto newest = newest_foreign_checkpoint(roots, settings);
   if (!newest) return {};
-  const CheckpointRef ref = ref_of(*newest);
-  return std::to_string(ref.step) + "\n" + std::to_string(ref.changed_ms) + "\n" +
-         std::to_string(newest->bytes) + "\n" + ref.kind + "\n" + ref.directory;
-}
-
-CheckpointRef ref_in(const std::string& answer) {
-  std::istringstream lines(answer);
-  CheckpointRef ref;
-  std::string bytes;
-  lines >> ref.step >> ref.changed_ms >> bytes >> ref.kind;
-  lines.ignore();  // the end of the line
-  std::getline(lines, ref.directory);
-  return ref;
+  CheckpointRef ref = ref_of(*newest);
+  const std::string size = std::to_string(newest->bytes);
+  return {joined(std::array{std::to_string(ref.changed_ms), size, ref.kind, ref.directory}), ref};
 }
 
 // Beside the checkpoint directory, where a program may write anything at any time.
@@ -149,9 +133,14 @@ void CheckpointWatch::poll(Clock::time_point now) {
   if (now < *next_look_ || facts_->is_looking) return;
   next_look_ = now + news_look_interval;
   if (places_.is_near) return facts_->take(look(places_.directory, facts_->seen_change));
-  look_in_child(tasks_, facts_, [directory = places_.directory, seen = facts_->seen_change] {
-    return look(directory, seen);
-  });
+  facts_->is_looking = true;
+  look_in_child(
+      tasks_,
+      [directory = places_.directory, seen = facts_->seen_change] { return look(directory, seen); },
+      [facts = facts_](const SeenCheckpoint* seen) {
+        facts->is_looking = false;
+        if (seen) facts->take(*seen);
+      });
 }
 
 void CheckpointWatch::look_for_foreign(Clock::time_point now) {
@@ -160,39 +149,34 @@ void CheckpointWatch::look_for_foreign(Clock::time_point now) {
   if (now < facts_->next_foreign_look) return;
   facts_->is_looking_for_foreign = true;
   facts_->foreign_look_began = now;
-  tasks_.run([roots = places_.foreign, settings = places_.settings](
-                 const ChildTasks::Tell&) { return look_for(roots, settings); },
-             look_limit,
-             [facts = facts_](const Result<std::string>& answer) {
-               facts->is_looking_for_foreign = false;
-               const auto ended = Clock::now();
-               const auto pause = foreign_look_share * (ended - facts->foreign_look_began);
-               facts->next_foreign_look =
-                   ended + std::max<Clock::duration>(foreign_look_interval, pause);
-               if (answer) facts->take_foreign(*answer);
-             });
+  look_in_child(
+      tasks_,
+      [roots = places_.foreign, settings = places_.settings] { return look_for(roots, settings); },
+      [facts = facts_](const SeenCheckpoint* seen) {
+        facts->is_looking_for_foreign = false;
+        const auto ended = Clock::now();
+        const auto pause = foreign_look_share * (ended - facts->foreign_look_began);
+        facts->next_foreign_look = ended + std::max<Clock::duration>(foreign_look_interval, pause);
+        if (seen) facts->take_foreign(*seen);
+      });
 }
 
-void CheckpointWatch::Facts::take_foreign(const std::string& answer) {
-  const bool is_settled = !answer.empty() && answer == seen_foreign;
-  seen_foreign = answer;
+void CheckpointWatch::Facts::take_foreign(const SeenCheckpoint& seen) {
+  const bool is_settled = seen.newest && seen.change == seen_foreign;
+  seen_foreign = seen.change;
   if (!is_settled) return;
-  const CheckpointRef ref = ref_in(answer);
+  const CheckpointRef& ref = *seen.newest;
   if (newest && (!newest->is_foreign() || ref.changed_ms <= newest->changed_ms)) return;
   newest = ref;
   found(ref);
 }
 
-void CheckpointWatch::Facts::take(const std::string& answer) {
-  if (answer.empty()) return;
-  const std::size_t first = answer.find('\n');
-  seen_change = answer.substr(0, first);
-  if (first == std::string::npos) return;
-  const std::size_t second = answer.find('\n', first + 1);
-  CheckpointRef ref{std::atoll(answer.c_str() + first + 1), answer.substr(second + 1)};
-  if (newest && newest->directory == ref.directory) return;
-  newest = ref;
-  found(ref);
+void CheckpointWatch::Facts::take(const SeenCheckpoint& seen) {
+  if (seen.change.empty()) return;
+  seen_change = seen.change;
+  if (!seen.newest || (newest && newest->directory == seen.newest->directory)) return;
+  newest = seen.newest;
+  found(*newest);
 }
 
 WrittenBytes written_below(const std::vector<std::string>& directories) {
@@ -224,11 +208,7 @@ CheckpointGrowth::CheckpointGrowth(ChildTasks& tasks, const SavePlaces& places)
       facts_(std::make_shared<Facts>()) {}
 
 // A look that takes long must not be what ends the grace: it counts for twice its own time.
-void CheckpointGrowth::Facts::take(const std::string& answer) {
-  const std::string_view text = answer;
-  const std::size_t line = text.find('\n');
-  if (line == text.npos) return;
-  const WrittenBytes now_seen{number_in(text.substr(0, line)), number_in(text.substr(line + 1))};
+void CheckpointGrowth::Facts::take(const WrittenBytes& now_seen) {
   const auto now = Clock::now();
   const auto lasts = std::max<Clock::duration>(saving_lasts, 2 * (now - look_began));
   if (seen && now_seen.is_beyond(*seen)) saving_until = now + lasts;
@@ -238,10 +218,13 @@ void CheckpointGrowth::Facts::take(const std::string& answer) {
 void CheckpointGrowth::poll(Clock::time_point now) {
   if (facts_->is_looking || now < facts_->look_began + growth_look_interval) return;
   facts_->look_began = now;
-  look_in_child(tasks_, facts_, [directories = directories_] {
-    const WrittenBytes written = written_below(directories);
-    return std::to_string(written.newest_ns) + "\n" + std::to_string(written.bytes);
-  });
+  facts_->is_looking = true;
+  look_in_child(
+      tasks_, [directories = directories_] { return written_below(directories); },
+      [facts = facts_](const WrittenBytes* written) {
+        facts->is_looking = false;
+        if (written) facts->take(*written);
+      });
 }
 
 CheckpointProbe probe_checkpoints(const SavePlaces& places,

@@ -15,6 +15,7 @@
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/wire/agent_request.h"
 #include "scheduler/model/record.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -34,6 +35,14 @@ struct JobDirectories {
 };
 SavePlaces save_places(const std::string& path, const JobDirectories& job,
                        const ForeignSaves& saves);
+
+// What one look found.
+struct SeenCheckpoint {
+  std::string change;  // of what it looked at; empty: none
+  std::optional<CheckpointRef> newest;
+
+  MUSTER_FIELDS(change, newest)
+};
 
 class CheckpointWatch {
  public:
@@ -55,8 +64,8 @@ class CheckpointWatch {
     Clock::time_point next_foreign_look{};
     Found found;
 
-    void take(const std::string& answer);
-    void take_foreign(const std::string& answer);
+    void take(const SeenCheckpoint& seen);
+    void take_foreign(const SeenCheckpoint& seen);
   };
 
   void look_for_foreign(Clock::time_point now);
@@ -79,6 +88,8 @@ struct WrittenBytes {
   bool is_beyond(const WrittenBytes& before) const {
     return newest_ns > before.newest_ns || bytes > before.bytes;
   }
+
+  MUSTER_FIELDS(newest_ns, bytes)
 };
 
 // In the first, the checkpoint directory, logs and event files do not count; in the others only
@@ -100,7 +111,7 @@ class CheckpointGrowth {
     std::optional<Clock::time_point> saving_until;
     Clock::time_point look_began{};
     bool is_looking = false;
-    void take(const std::string& answer);
+    void take(const WrittenBytes& now_seen);
   };
 
   ChildTasks& tasks_;

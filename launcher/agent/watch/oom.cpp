@@ -3,13 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <sstream>
 #include <utility>
 
 #include "launcher/os/read_file.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -24,10 +25,6 @@ std::optional<std::int64_t> number_at(std::string_view text) {
   std::int64_t value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
   return read.ec == std::errc{} ? std::optional(value) : std::nullopt;
-}
-
-std::string parent_of(const std::string& path) {
-  return path.substr(0, path.rfind('/'));
 }
 
 bool lists_memory(std::string_view controllers) {
@@ -50,24 +47,21 @@ std::optional<OomKill> oom_kill_of(std::string_view log_line) {
 
 std::optional<std::int64_t> oom_kills_of(std::string_view counters) {
   constexpr std::string_view name = "oom_kill ";
-  for (std::size_t start = 0; start < counters.size();) {
-    const std::size_t end = std::min(counters.find('\n', start), counters.size());
-    const std::string_view line = counters.substr(start, end - start);
+  while (!counters.empty()) {
+    const std::string_view line = take_until(counters, '\n');
     if (line.starts_with(name)) return number_at(line.substr(name.size()));
-    start = end + 1;
   }
   return {};
 }
 
 std::vector<std::string> counter_paths(std::string_view self_cgroup, const std::string& root) {
   std::vector<std::string> paths;
-  std::istringstream lines{std::string(self_cgroup)};
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
+  while (!self_cgroup.empty()) {
+    std::string_view line = take_until(self_cgroup, '\n');
+    if (std::ranges::count(line, ':') < 2) continue;
+    take_until(line, ':');
+    const std::string_view controllers = take_until(line, ':');
+    const std::string path(line);
     const bool is_first_version = lists_memory(controllers);
     if (!is_first_version && !controllers.empty()) continue;
     const std::string top = root + (is_first_version ? "/memory" : "");
@@ -86,7 +80,7 @@ OomWatch::OomWatch(const Sources& sources)
     const std::string text = text_of_file(path);
     if (text.empty()) continue;
     counter_path_ = path;
-    limit_path_ = parent_of(path) + "/memory.failcnt";
+    limit_path_ = path.substr(0, path.rfind('/')) + "/memory.failcnt";
     kills_seen_ = oom_kills_of(text).value_or(0);
     limit_hits_seen_ = number_at(text_of_file(limit_path_)).value_or(0);
     return;

@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -41,7 +40,7 @@ struct CallName {
 };
 
 // Those in which a program waits.
-constexpr std::array<CallName, 18> call_names{{
+constexpr CallName call_names[] = {
     {SYS_read, "read"},           {SYS_write, "write"},
     {SYS_ppoll, "ppoll"},         {SYS_pselect6, "pselect6"},
     {SYS_futex, "futex"},         {SYS_nanosleep, "nanosleep"},
@@ -52,7 +51,11 @@ constexpr std::array<CallName, 18> call_names{{
     {SYS_wait4, "wait4"},         {SYS_waitid, "waitid"},
     {SYS_epoll_pwait, "epoll_pwait"},
     {SYS_fsync, "fsync"},         {SYS_openat, "openat"},
-}};
+#ifdef SYS_poll
+    {SYS_poll, "poll"},           {SYS_select, "select"},
+    {SYS_epoll_wait, "epoll_wait"},
+#endif
+};
 
 std::string first_word_of(pid_t pid, const char* file) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
@@ -67,11 +70,6 @@ std::string call_of(pid_t pid) {
   for (const CallName& call : call_names) {
     if (std::to_string(call.number) == word) return "system call " + std::string(call.name);
   }
-#ifdef SYS_poll
-  if (std::to_string(SYS_poll) == word) return "system call poll";
-  if (std::to_string(SYS_select) == word) return "system call select";
-  if (std::to_string(SYS_epoll_wait) == word) return "system call epoll_wait";
-#endif
   return "system call " + word;
 }
 

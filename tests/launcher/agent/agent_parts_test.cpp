@@ -25,6 +25,7 @@
 #include "launcher/agent/watch/checkpoint.h"
 #include "launcher/agent/watch/progress.h"
 #include "launcher/os/child.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
@@ -320,14 +321,16 @@ TEST_CASE("a wrapper's file that is not whole is none") {
   const FakeRoot directory;
   const std::string path = directory.path() + "/launch-0";
   CHECK_FALSE(read_mpi_rank_file(path));
-  const auto with = [&](const std::string& bytes) {
+  const auto is_read = [&](const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
     return read_mpi_rank_file(path).has_value();
   };
-  CHECK_FALSE(with(std::string("/code\0/out\0", 11)));
-  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "0\0", 20)));
-  CHECK_FALSE(with(std::string("/code\0/out\0/exits\0" "2\0bash\0", 25)));
-  CHECK(with(std::string("/code\0/out\0/exits\0" "1\0bash\0", 25)));
+  REQUIRE(write_mpi_rank_file(path, {"/code", "/out", "/exits", {"bash"}, {{"A", "1"}}}));
+  const std::string whole = text_of_file(path);
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) CHECK_FALSE(is_read(whole.substr(0, cut)));
+  CHECK(is_read(whole));
+  REQUIRE(write_mpi_rank_file(path, {"/code", "/out", "/exits", {}, {}}));
+  CHECK_FALSE(read_mpi_rank_file(path));
 }
 
 TEST_CASE("processes of mpirun find their node's muster first, and its scratch space") {

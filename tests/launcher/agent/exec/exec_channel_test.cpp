@@ -116,7 +116,7 @@ TEST_CASE("a program in a terminal knows its size, its name and that it has chan
   REQUIRE(one.says("vt220"));
   CHECK_THAT(one.output(), ContainsSubstring("/dev/pts/"));
   CHECK_THAT(one.output(), ContainsSubstring("30 90"));
-  one.execs.control({"e", 0, 41, 99});
+  one.execs.handle(ExecControl{"e", 0, 41, 99}, {});
   REQUIRE(one.says("41 99"));
   CHECK(one.reap(pid).status.code == 7);
 }
@@ -152,7 +152,7 @@ TEST_CASE("no more than the window is on its way to who takes nothing, and nothi
   const auto take_all = [&] {
     const auto more = static_cast<std::int64_t>(one.output().size() - taken);
     taken = one.output().size();
-    if (more > 0) one.execs.control({"e", more, 0, 0});
+    if (more > 0) one.execs.handle(ExecControl{"e", more, 0, 0}, {});
     return taken == 1000000;
   };
   CHECK(one.heard.turn_until(take_all));

@@ -39,10 +39,9 @@ struct CleanedHome {
   }
   bool has(const std::string& name) const { return fs::exists(path / name); }
 
-  std::vector<Removed> clean(bool dry_run = false,
-                             const RetentionLimits& keep = usual_retention) const {
+  std::vector<Removed> clean(const RetentionLimits& keep = usual_retention) const {
     const Time now = from_ms(::time(nullptr) * 1000LL);
-    return clean_node_home({path, path / "run/me/n1", path / "bin/muster-own"}, keep, now, dry_run);
+    return clean_node_home({path, path / "run/me/n1", path / "bin/muster-own"}, keep, now);
   }
 
   FakeRoot folder;
@@ -96,8 +95,6 @@ TEST_CASE("builds of muster that nobody has used for days are removed, but none 
   home.file("bin/notes", 9);
   const RunningBuild running(home);
 
-  CHECK(home.clean(true).size() == 1);
-  CHECK(home.has("bin/muster-old"));
   const auto removed = home.clean();
   REQUIRE(removed.size() == 1);
   CHECK(removed[0].count == 1);
@@ -114,10 +111,10 @@ TEST_CASE("a build that runs is kept by whatever name the home is reached") {
   fs::create_directory_symlink(home.path, other_name);
   const Time now = from_ms(::time(nullptr) * 1000LL);
   const NodeHome node{other_name, other_name / "run/me/n1", ""};
-  CHECK(clean_node_home(node, usual_retention, now, false).empty());
+  CHECK(clean_node_home(node, usual_retention, now).empty());
   running.reset();
   CHECK(home.has("bin/muster-running"));
-  CHECK(clean_node_home(node, usual_retention, now, false).size() == 1);
+  CHECK(clean_node_home(node, usual_retention, now).size() == 1);
   fs::remove(other_name);
 }
 
@@ -189,7 +186,7 @@ TEST_CASE("what the settings keep for ever is not removed") {
   CleanedHome home;
   home.file("bin/muster-old", 900);
   home.file("run/gone/n1/agent.lock", 900);
-  CHECK(home.clean(false, {}).empty());
+  CHECK(home.clean({}).empty());
   CHECK(home.has("bin/muster-old"));
   CHECK(home.has("run/gone/n1"));
 }
