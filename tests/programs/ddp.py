@@ -47,6 +47,10 @@ for step in range(first + 1, steps + 1):
     dist.barrier()
     if rank == 0:
         print("step", step, flush=True)
+        if "TIMES" in os.environ:
+            with open(os.environ["TIMES"], "a") as times:
+                print(time.time(), dist.get_world_size(), step, file=times)
 if rank == 0:
     weights = torch.cat([p.flatten() for p in net.parameters()])
+    print("loss", loss.item())
     print("weights", weights.sum().item().hex(), weights.abs().max().item().hex(), flush=True)
