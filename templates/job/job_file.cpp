@@ -129,8 +129,9 @@ void check_elastic(const JobSpec& spec, Refusals& out) {
 }
 
 void check_shape(const JobSpec& spec, Refusals& out) {
-  if (spec.distribution.type == DistributionType::ray) {
-    out.refuse("distribution", "ray clusters are not started yet");
+  if (spec.instance_count > 1 && spec.recorded.contains("distribution.address")) {
+    out.warn("distribution.address", "no cluster is started: the command runs on each of the " +
+                                         std::to_string(spec.instance_count) + " nodes");
   }
   for (const auto& [name, service] : spec.services) {
     out.refuse("services." + name, "services are not started yet: services." + name);
