@@ -2,56 +2,19 @@
 # A job of type ray on three nodes, with a double in the place of Ray: who is started when, with
 # which words and secrets, whose exit code counts, and that nothing of it is left.
 . "$(dirname "$0")/harness.sh"
-mkdir "$work/bin" "$work/nodes" "$work/said"
+mkdir "$work/nodes" "$work/said"
 
-# As Ray: the head listens, each node has a process with a session of its own that SIGTERM to
-# `ray start` leaves behind, and a file in its temporary directory.
-cat >"$work/bin/ray" <<'PYTHON'
-#!/usr/bin/python3
-import os, signal, socket, subprocess, sys, time
-home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-who = "head" if "--head" in sys.argv else "worker-" + os.environ["NODE_RANK"]
-told = {word.split("=")[0]: word.split("=")[-1] for word in sys.argv}
-def say(where, text, mode="a"):
-    with open(os.path.join(home, where), mode) as file:
-        file.write(text + "\n")
-say("order", who)
-say("said/" + who, "\n".join(sys.argv[1:]), "w")
-say("tokens", os.environ["RAY_AUTH_MODE"] + " " + os.environ["RAY_AUTH_TOKEN"])
-say("places", told["--temp-dir"])
-say(told["--temp-dir"] + "/session", who)
-if who == "worker-2" and os.path.exists(home + "/die"):
-    os.unlink(home + "/die")
-    sys.exit(3)
-subprocess.Popen(["sleep", "300"], start_new_session=True)
-signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
-if who == "head":
-    door = socket.create_server(("", int(told["--port"])))
-    say("nodes/head", "")
-    while True:
-        door.accept()[0].close()
-host, port = told["--address"].rsplit(":", 1)
-socket.create_connection((host, int(port))).close()
-say("nodes/" + who, "")
-time.sleep(300)
-PYTHON
-cat >"$work/bin/ray.py" <<'PYTHON'
-import os
-def init(**_):
-    pass
-def nodes():
-    return [{"Alive": True} for _ in os.listdir(os.path.dirname(__file__) + "/../nodes")]
-PYTHON
-chmod +x "$work/bin/ray"
+double=$source/tests/programs/ray_double
 
 ray_job() {  # ray_job NAME COMMAND DISTRIBUTION NODES [PATH]
   rm -f "$work"/nodes/* "$work"/said/* "$work/order" "$work/tokens"
   job_file "$1.yml" <<YAML
 compute: azureml:local-cluster
-command: $2
+command: >-
+  $2
 resources: {instance_count: $4}
 distribution: $3
-environment_variables: {PATH: "${5-$work/bin:}$PATH", PYTHONPATH: "$work/bin"}
+environment_variables: {PATH: "${5-$double:}$PATH", PYTHONPATH: "$double", RAY_DOUBLE: "$work"}
 muster: {restart: {attempts: 1, delay: 0}}
 YAML
 }
