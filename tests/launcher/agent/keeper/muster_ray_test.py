@@ -1,4 +1,4 @@
-"""The program that starts Ray on a node, beside a double of Ray: launcher/agent/keeper/muster_ray.py."""
+"""The program that starts Ray on a node, beside a double of Ray: keeper/muster_ray.py."""
 import os
 import signal
 import subprocess
