@@ -39,6 +39,9 @@ inline constexpr const char* env_master_port = "MASTER_PORT";
 // reach their ports. Never in a command line, a log or a journal.
 inline constexpr const char* env_rendezvous_secret = "MUSTER_RENDEZVOUS_SECRET";
 
+// Of a job of type ray that starts its cluster: how many nodes Ray is to count.
+inline constexpr const char* env_ray_nodes = "MUSTER_RAY_NODES";
+
 // What a rank finds in its environment. Absent and empty texts are the same: nothing was asked for.
 struct RankVariables {
   std::string job;

@@ -150,6 +150,28 @@ void add_tensorflow(const View& view, const OneRank& rank, Environment& env) {
                      "}, \"environment\": \"cloud\"}";
 }
 
+std::string recorded(const View& view, const char* key, const std::string& otherwise) {
+  const auto found = view.spec.recorded.find(std::string("distribution.") + key);
+  return found == view.spec.recorded.end() ? otherwise : found->second;
+}
+
+// Additional arguments come last: of two equal options Ray takes the second.
+void add_ray(const View& view, Environment& env) {
+  env["RAY_ADDRESS"] = recorded(view, "address", "");
+  if (!starts_ray(view.spec)) return;
+  const NodeFacts& head = node_at(view, 0);
+  check(head.ports.size() >= 2, "the head of a ray cluster has no ports");
+  const std::string port = recorded(view, "port", std::to_string(head.ports[0]));
+  const std::string shown = recorded(view, "include_dashboard", "");
+  env["RAY_ADDRESS"] = host_port(head.address, std::stoi(port));
+  env["MUSTER_RAY_NODES"] = std::to_string(view.nodes.size());
+  env["MUSTER_RAY_HEAD_ARGS"] = "--port=" + port + " --dashboard-host=127.0.0.1 --dashboard-port=" +
+                                recorded(view, "dashboard_port", std::to_string(head.ports[1])) +
+                                (shown.empty() ? "" : " --include-dashboard=" + shown) + " " +
+                                recorded(view, "head_node_additional_args", "");
+  env["MUSTER_RAY_WORKER_ARGS"] = recorded(view, "worker_node_additional_args", "");
+}
+
 void add_azure(const View& view, Environment& env) {
   const std::string& master = node_at(view, view.leader.node_index).address;
   env["AZ_BATCH_MASTER_NODE"] = host_port(master, azure_batch_port);
@@ -251,6 +273,7 @@ Environment GangVariables::shared() const {
   add_azure(*this, env);
   if (exports_family(spec, "torch")) add_torch(*this, env);
   if (spec.distribution.type == DistributionType::pytorch) add_torchrun(*this, env);
+  if (spec.distribution.type == DistributionType::ray) add_ray(*this, env);
   if (exports_family(spec, "ompi")) env["OMPI_COMM_WORLD_SIZE"] = std::to_string(world);
   if (exports_family(spec, "slurm")) add_slurm(*this, env);
   if (spec.muster.nodes_gpus) env["CUDA_VISIBLE_DEVICES"] = first_numbers(*spec.muster.nodes_gpus);
@@ -271,6 +294,7 @@ Environment GangVariables::own(RankId id) const {
   if (exports_family(spec, "ompi")) add_ompi(rank, env);
   if (exports_family(spec, "slurm")) add_slurm(rank, env);
   if (spec.distribution.type == DistributionType::tensorflow) add_tensorflow(*this, rank, env);
+  if (starts_ray(spec)) env["MUSTER_RAY_NODE_ADDRESS"] = node_at(*this, place.node_index).address;
   if (const auto port = member_port(*this, place)) {
     env["MUSTER_MEMBER_PORT"] = std::to_string(*port);
   }

@@ -79,6 +79,12 @@ bool runs_mpirun(const JobSpec& spec) {
          spec.muster.mpi_launcher == MpiLauncher::mpirun;
 }
 
+bool starts_ray(const JobSpec& spec) {
+  return spec.distribution.type == DistributionType::ray &&
+         !spec.recorded.contains("distribution.address") &&
+         !spec.environment_variables.contains("RAY_ADDRESS");
+}
+
 bool exports_family(const JobSpec& spec, const char* family) {
   const auto& asked = spec.muster.env_export;
   if (std::ranges::find(asked, family) != asked.end()) return true;
@@ -94,6 +100,7 @@ int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes)
   if (spec.distribution.type == DistributionType::tensorflow) {
     ports += ranks_on_node(rank_map(spec.distribution, nodes), node_index);
   }
+  if (starts_ray(spec) && node_index == 0) ports += 2;  // the head's and its dashboard's
   const bool meets = exports_family(spec, "torch") && !spec.muster.master_port;
   if (meets && node_index == 0) ports += 1;
   return ports;

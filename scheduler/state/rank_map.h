@@ -32,13 +32,16 @@ int ranks_on_node(const std::vector<RankPlace>& map, int node_index);
 // mpirun starts the ranks, and ends those that are left when one fails.
 bool runs_mpirun(const JobSpec& spec);
 
+// Ranks start a Ray cluster before the command, which runs on node 0 alone.
+bool starts_ray(const JobSpec& spec);
+
 // The variable family is there by the distribution's type or by `muster.env.export` (`torch`,
 // `ompi`, `slurm`).
 bool exports_family(const JobSpec& spec, const char* family);
 
 // How many ports a node must hold for the attempt: one for each process of the node (tensorflow,
 // and elastic jobs: `processes` of them), then on node 0 one for the torch rendezvous, unless the
-// job names its port. None where nobody meets.
+// job names its port, or two for Ray's head. None where nobody meets.
 int ports_on_node(const JobSpec& spec, int nodes, int node_index, int processes);
 
 // GPUs: what a job asks of each of its nodes, whether a node has them, and how many ranks a node

@@ -130,8 +130,9 @@ void check_elastic(const JobSpec& spec, Refusals& out) {
 }
 
 void check_shape(const JobSpec& spec, Refusals& out) {
-  if (spec.distribution.type == DistributionType::ray) {
-    out.refuse("distribution", "ray clusters are not started yet");
+  if (spec.instance_count > 1 && spec.recorded.contains("distribution.address")) {
+    out.warn("distribution.address", "no cluster is started: the command runs on each of the " +
+                                         std::to_string(spec.instance_count) + " nodes");
   }
   for (const auto& [name, service] : spec.services) {
     if (whole_number(service.nodes).value_or(0) < spec.muster.nodes_max) continue;

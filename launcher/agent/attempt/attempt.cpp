@@ -44,7 +44,7 @@ void LocalAttempt::restore() {
     if (const auto* exit = std::get_if<RankExit>(&line)) note_end(*exit);
   }
   stop_.kill_now(site_.clock.steady());
-  remove_mpi_scratch(layout_);
+  remove_scratch(layout_);
 }
 
 SavePlaces LocalAttempt::save_places() const {
@@ -146,7 +146,7 @@ void LocalAttempt::step(const AttemptStop::Find& find) {
   if (group_) group_->remove();
   read_exit_log();
   ports_ = {};
-  if (start_ && start_->mpi) remove_mpi_scratch(layout_);
+  remove_scratch(layout_);
 }
 
 AttemptClean LocalAttempt::clean_message() const {

@@ -192,7 +192,7 @@ Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   auto argv = shell_words(rank_command(*start_, paths_), request.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
-  request.argv = std::move(*argv);
+  request.argv = in_ray(std::move(*argv), setting());
   const auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
   const auto pid = begin(std::move(request), *output);

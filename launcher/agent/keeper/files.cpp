@@ -97,9 +97,10 @@ Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths) {
   if (Status made = make_directory(layout.spool + "/vitals"); !made) return made;
   if (Status made = make_directory(python_directory(layout)); !made) return made;
-  const std::string module = python_directory(layout) + "/muster.py";
-  if (!replace_file(module, python_module(), 0600, Durable::in_cache)) {
-    return system_error("write " + module);
+  for (const auto& [path, text] :
+       {std::pair(python_directory(layout) + "/muster.py", python_module()),
+        std::pair(ray_starter_path(layout), ray_starter())}) {
+    if (!replace_file(path, text, 0600, Durable::in_cache)) return system_error("write " + path);
   }
   const auto to_user = fs::perms::owner_all;
   std::error_code ignored;
@@ -163,8 +164,9 @@ std::vector<AttemptKey> attempts_below(const std::string& root) {
   return keys;
 }
 
-void remove_mpi_scratch(const AttemptLayout& layout) {
+void remove_scratch(const AttemptLayout& layout) {
   std::error_code ignored;
+  fs::remove_all(layout.ray_scratch, ignored);
   fs::remove_all(layout.mpi_scratch, ignored);
   fs::remove_all(layout.mpi_shared_memory, ignored);
 }

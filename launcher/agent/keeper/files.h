@@ -21,10 +21,11 @@ namespace muster {
 // the snapshot has under these names is moved there.
 Status prepare_code(const AttemptLayout& layout);
 
-// muster.py, which a job's Python programs may import.
+// muster.py, which a job's Python programs may import, and muster_ray.py.
 std::string_view python_module();
+std::string_view ray_starter();
 
-// Everything else a rank expects to exist: spool, vitals, that module, checkpoint and output
+// Everything else a rank expects to exist: spool, vitals, these modules, checkpoint and output
 // directories.
 Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths);
@@ -42,8 +43,8 @@ std::set<pid_t> noted_sessions(const std::string& spool, const std::string& boot
 // The attempts whose spools lie in `root`.
 std::vector<AttemptKey> attempts_below(const std::string& root);
 
-// Open MPI's scratch space of an attempt that is over.
-void remove_mpi_scratch(const AttemptLayout& layout);
+// Scratch space of Open MPI and Ray of an attempt that is over.
+void remove_scratch(const AttemptLayout& layout);
 
 bool path_exists(const std::string& path);
 

@@ -45,6 +45,7 @@ AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
   layout.spool = spools_root(run) + "/" + key.job.value + "/" + number;
   layout.mpi_scratch = "/tmp/muster-mpi." + unique;
   layout.mpi_shared_memory = "/dev/shm/muster-mpi." + unique;
+  layout.ray_scratch = "/tmp/muster-ray." + unique;
   return layout;
 }
 

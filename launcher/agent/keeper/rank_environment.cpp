@@ -141,6 +141,10 @@ std::string python_directory(const AttemptLayout& layout) {
   return layout.spool + "/python";
 }
 
+std::string ray_starter_path(const AttemptLayout& layout) {
+  return python_directory(layout) + "/muster_ray.py";
+}
+
 std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
@@ -213,6 +217,15 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths) {
   }
   const bool makes_database = start.metrics_mlflow && !start.environment.contains(env_mlflow);
   return makes_database ? with_mlflow_database(command) : command;
+}
+
+std::vector<std::string> in_ray(std::vector<std::string> argv, const RankSetting& setting) {
+  if (!setting.start.environment.contains(env_ray_nodes)) return argv;
+  // The shell says it where there is no Python; `-I`: no module of the job's is taken for its own.
+  argv.insert(argv.begin(), {argv.front(), "-c", "exec python3 -I \"$0\" \"$@\"",
+                             ray_starter_path(setting.layout),
+                             std::to_string(setting.start.node_index), setting.layout.ray_scratch});
+  return argv;
 }
 
 }  // namespace muster

@@ -46,11 +46,16 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
 // The command with placeholders filled in and the resume argument appended.
 std::string rank_command(const StartRanks& start, const DataPaths& paths);
 
+// What runs in the place of `argv`: itself, or the program that starts Ray on this node and, on the
+// first one, runs it.
+std::vector<std::string> in_ray(std::vector<std::string> argv, const RankSetting& setting);
+
 std::string checkpoint_directory(const StartRanks& start, const AttemptLayout& layout);
 std::string heartbeat_path(const AttemptLayout& layout, RankId rank);
 std::string metrics_path(const AttemptLayout& layout, RankId rank);
 std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELASTIC_ERROR_FILE
 std::string python_directory(const AttemptLayout& layout);         // holds muster.py
+std::string ray_starter_path(const AttemptLayout& layout);
 // Behind muster.remote_start: the directory of `ssh` and `pdsh`, and $MUSTER_HOSTFILE.
 std::string door_directory(const AttemptLayout& layout);
 std::string hostfile_path(const AttemptLayout& layout);

@@ -258,7 +258,12 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     }
   }
   start.environment.insert(gang.shared.begin(), gang.shared.end());
-  start.environment[env_rendezvous_secret] = attempt_secret(secret_key_, job, attempt.id);
+  const std::string secret = attempt_secret(secret_key_, job, attempt.id);
+  start.environment[env_rendezvous_secret] = secret;
+  if (starts_ray(job.spec)) {  // Ray takes one of this shape; the job may turn it off
+    start.environment.emplace("RAY_AUTH_MODE", "token");
+    start.environment.emplace("RAY_AUTH_TOKEN", secret);
+  }
   if (runs_mpirun(job.spec)) {
     start.mpi.emplace();
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;

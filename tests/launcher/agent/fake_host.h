@@ -186,7 +186,7 @@ class FakeHost {
   ~FakeHost() {
     agent.reset();
     for (const AttemptKey& key : attempts_below(spools_root(*run))) {
-      remove_mpi_scratch(layout_of(*run, key));
+      remove_scratch(layout_of(*run, key));
     }
     std::filesystem::remove_all(home);
   }

@@ -92,6 +92,38 @@ TEST_CASE("a tensorflow process gets its cluster and its task") {
   CHECK(env.at("NODE_RANK") == "0");
 }
 
+TEST_CASE("a node of a ray job is told the head's address and what Ray is to be told") {
+  JobBuilder job = a_job();
+  job.spec().distribution.type = DistributionType::ray;
+  const std::vector<NodeFacts> nodes{{NodeId{"h01"}, "fd00::1", 8, {20001, 20002}},
+                                     {NodeId{"h02"}, "10.0.0.2", 8, {}}};
+  auto env = environment(job, 1, nodes);
+  CHECK(env.at("RAY_ADDRESS") == "[fd00::1]:20001");
+  CHECK(env.at("MUSTER_RAY_NODES") == "2");
+  CHECK(env.at("MUSTER_RAY_NODE_ADDRESS") == "10.0.0.2");
+  CHECK(env.at("MUSTER_RAY_HEAD_ARGS") ==
+        "--port=20001 --dashboard-host=127.0.0.1 --dashboard-port=20002 ");
+  CHECK(env.at("MUSTER_RAY_WORKER_ARGS") == "");
+  CHECK(!env.count("RANK"));
+  job.spec().recorded = {{"distribution.port", "6379"},
+                         {"distribution.dashboard_port", "8265"},
+                         {"distribution.include_dashboard", "true"},
+                         {"distribution.head_node_additional_args", "--num-cpus=0"},
+                         {"distribution.worker_node_additional_args", "--num-gpus=1"}};
+  env = environment(job, 0, nodes);
+  CHECK(env.at("RAY_ADDRESS") == "[fd00::1]:6379");
+  CHECK(env.at("MUSTER_RAY_HEAD_ARGS") ==
+        "--port=6379 --dashboard-host=127.0.0.1 --dashboard-port=8265 --include-dashboard=true "
+        "--num-cpus=0");
+  CHECK(env.at("MUSTER_RAY_WORKER_ARGS") == "--num-gpus=1");
+  job.spec().recorded["distribution.address"] = "head:1";
+  env = environment(job, 0, nodes);
+  CHECK(env.at("RAY_ADDRESS") == "head:1");
+  CHECK(!env.count("MUSTER_RAY_NODES"));
+  job.spec().environment_variables["RAY_ADDRESS"] = "mine:2";
+  CHECK(environment(job, 0, nodes).at("RAY_ADDRESS") == "mine:2");
+}
+
 TEST_CASE("without a distribution there are node variables only") {
   JobBuilder job = a_job().without_distribution();
   const auto env = environment(job, 1);

@@ -69,3 +69,17 @@ TEST_CASE("a rendezvous needs one port on node 0") {
   job.spec().muster.env_export = {"torch"};
   CHECK(ports_on_node(job.spec(), 2, 0, 1) == 1);
 }
+
+TEST_CASE("Ray's head needs a port and one for its dashboard, where a cluster is started") {
+  JobBuilder job = a_job();
+  job.spec().distribution.type = DistributionType::ray;
+  CHECK(starts_ray(job.spec()));
+  CHECK(ports_on_node(job.spec(), 2, 0, 1) == 2);
+  CHECK(ports_on_node(job.spec(), 2, 1, 1) == 0);
+  job.spec().environment_variables["RAY_ADDRESS"] = "h:6379";
+  CHECK_FALSE(starts_ray(job.spec()));
+  job.spec().environment_variables.clear();
+  job.spec().recorded["distribution.address"] = "h:6379";
+  CHECK_FALSE(starts_ray(job.spec()));
+  CHECK(ports_on_node(job.spec(), 2, 0, 1) == 0);
+}

@@ -114,6 +114,24 @@ TEST_CASE("ranks that want MLflow get a database, made by the first with the com
   CHECK(rank_command(given.start, {}) == given.start.command);
 }
 
+TEST_CASE("the command of a ray job is run by the program that starts Ray") {
+  Given given;
+  const AttemptLayout layout = given.layout();
+  const std::vector<int> ports;
+  const DataPaths paths;
+  const RankSetting setting{given.start, layout, paths, "t", "/s", "/l", ports};
+  const std::vector<std::string> command{"/bin/bash", "-c", "train"};
+  CHECK(in_ray(command, setting) == command);
+  given.start.environment["MUSTER_RAY_NODES"] = "2";
+  given.start.node_index = 1;
+  const std::vector<std::string> behind = in_ray(command, setting);
+  CHECK(behind == std::vector<std::string>{
+                      "/bin/bash", "-c", "exec python3 -I \"$0\" \"$@\"",
+                      "/home/run/c/n/attempts/job/2/python/muster_ray.py", "1", layout.ray_scratch,
+                      "/bin/bash", "-c", "train"});
+  CHECK(layout.ray_scratch.size() <= 43);
+}
+
 TEST_CASE("a rank that is told torchrun's variables is told where to leave its error") {
   Given given;
   CHECK_FALSE(given.of_rank(0).contains("TORCHELASTIC_ERROR_FILE"));

@@ -203,6 +203,26 @@ TEST_CASE("ranks of one attempt get one secret, from any controller of the state
   CHECK(secret != attempt_secret("key", other, {0}));
 }
 
+TEST_CASE("a ray cluster has the attempt's secret for its token, unless the job has its own") {
+  const auto started = [](const Environment& own) {
+    Agents agents;
+    JobSubmitted submitted = a_job("j", "a");
+    submitted.spec.distribution.type = DistributionType::ray;
+    submitted.spec.environment_variables = own;
+    agents.know(Observation{submitted});
+    agents.know(Decision{AttemptPlaced{{"j"}, {0}, {{"n1"}}, ""}});
+    std::get<Active>(agents.state.jobs.at({"j"}).phase).attempt.nodes[0].ports =
+        PortsReserved{{"j"}, {0}, {"n1"}, {4001, 4002}, ""};
+    WorkMessages messages(agents.state, from_ms(1), agents.pool, agents.home, "key");
+    return std::get<StartRanks>(messages.message({{"j"}, {0}, {"n1"}, 0, StartWork{}})).environment;
+  };
+  const Environment usual = started({});
+  CHECK(usual.at("RAY_AUTH_MODE") == "token");
+  CHECK(usual.at("RAY_AUTH_TOKEN") == usual.at("MUSTER_RENDEZVOUS_SECRET"));
+  CHECK(started({{"RAY_AUTH_MODE", "disabled"}}).at("RAY_AUTH_MODE") == "disabled");
+  CHECK_FALSE(started({{"RAY_ADDRESS", "h:1"}}).contains("RAY_AUTH_TOKEN"));
+}
+
 TEST_CASE("ranks are told which nodes their attempt has, how they are reached and their cores") {
   Agents agents;
   JobSubmitted submitted = a_job("j", "a");

@@ -1,0 +1,108 @@
+"""The program that starts Ray on a node, beside a double of Ray: keeper/muster_ray.py."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.join(HERE, *[".."] * 4)
+STARTER = os.path.join(SOURCE, "launcher", "agent", "keeper", "muster_ray.py")
+DOUBLE = os.path.join(SOURCE, "tests", "programs", "ray_double")
+PORT = 16871
+
+
+class Cluster(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.home = self.folder.name
+        for name in ("nodes", "said"):
+            os.mkdir(os.path.join(self.home, name))
+        self.nodes = []
+
+    def tearDown(self):
+        for process in self.nodes:
+            process.kill()
+            process.wait()
+        for folder in os.listdir("/proc"):  # what muster would end by its token
+            try:
+                with open("/proc/%s/environ" % folder) as file:
+                    is_ours = "RAY_DOUBLE=" + self.home in file.read().split("\0")
+                if is_ours:
+                    os.kill(int(folder), signal.SIGKILL)
+            except (OSError, UnicodeError, ValueError):
+                pass
+        self.folder.cleanup()
+
+    def start(self, index, command, path=DOUBLE + ":" + os.environ["PATH"], arguments=""):
+        environment = dict(
+            os.environ, PATH=path, PYTHONPATH=DOUBLE, RAY_DOUBLE=self.home, NODE_RANK=str(index),
+            RAY_ADDRESS="127.0.0.1:%d" % PORT, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN="0" * 64,
+            MUSTER_RAY_NODES="3", MUSTER_RAY_NODE_ADDRESS="127.0.0.1",
+            MUSTER_RAY_HEAD_ARGS="--port=%d %s" % (PORT, arguments))
+        place = os.path.join(self.home, "place-%d" % index)
+        # Not a pipe: what is left of the double would hold it open.
+        with open(os.path.join(self.home, "log-%d" % index), "w") as log:
+            self.nodes.append(subprocess.Popen(
+                [sys.executable, "-I", STARTER, str(index), place, "bash", "-c", command],
+                env=environment, stdout=log, stderr=log))
+
+    def start_all(self, command, **options):
+        for index in (1, 2, 0):
+            self.start(index, command, **options)
+
+    def ends(self):
+        """The exit codes of node 1, 2 and 0."""
+        return [node.wait(60) for node in self.nodes]
+
+    def content(self, name):
+        with open(os.path.join(self.home, name)) as file:
+            return file.read()
+
+    def test_the_command_runs_once_when_all_are_there_and_its_code_counts(self):
+        self.start_all("echo command >>$RAY_DOUBLE/order; exit 7", arguments="--labels 'a b'")
+        self.assertEqual(self.ends(), [0, 0, 7])
+        order = self.content("order").split()
+        self.assertEqual((order[0], order[-1]), ("head", "command"))
+        self.assertEqual(sorted(order[1:-1]), ["worker-1", "worker-2"])
+        told = self.content("said/head").splitlines()
+        for word in ("start", "--head", "--block", "--labels", "a b",
+                     "--node-ip-address=127.0.0.1"):
+            self.assertIn(word, told)
+        self.assertIn("--address=127.0.0.1:%d" % PORT, self.content("said/worker-2").splitlines())
+
+    def test_what_kills_the_command_is_told_of_the_rank(self):
+        self.start_all("kill -9 $$")
+        self.assertEqual(self.ends(), [0, 0, -signal.SIGKILL])
+
+    def test_a_worker_that_ends_before_the_head_says_so(self):
+        open(os.path.join(self.home, "die"), "w").close()
+        self.start_all("true")
+        self.assertEqual(self.nodes[1].wait(60), 1)
+        self.assertIn("muster: the Ray worker of this node ended with 3 while",
+                      self.content("log-2"))
+        self.nodes[2].terminate()  # as muster does when a rank failed
+        self.assertEqual(self.nodes[2].wait(60), 143)
+        self.assertNotIn("Traceback", self.content("log-0"))
+
+    def test_a_stop_reaches_the_command_and_the_workers_end_with_the_head(self):
+        self.start_all("trap 'exit 5' TERM; touch $RAY_DOUBLE/begun; while :; do sleep 0.1; done")
+        limit = time.monotonic() + 60
+        while not os.path.exists(os.path.join(self.home, "begun")):
+            self.assertLess(time.monotonic(), limit)
+            time.sleep(0.05)
+        for node in self.nodes:
+            node.terminate()
+        self.assertEqual(self.ends(), [0, 0, 5])
+
+    def test_without_ray_one_sentence_says_what_to_install(self):
+        self.start(0, "true", path="/usr/bin:/bin")
+        self.assertEqual(self.ends(), [127])
+        self.assertEqual(self.content("log-0").count("\n"), 1)
+        self.assertIn("install the pip package 'ray'", self.content("log-0"))
+
+
+if __name__ == "__main__":
+    unittest.main()
