@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "launcher/os/fd.h"
+
 namespace muster {
 
 namespace {
