@@ -88,7 +88,7 @@ void RemoteRun::read(const std::string& name) {
     auto frame = reader.next();
     if (!frame) return end(no_connection, frame.error().message, name);
     if (!*frame) return;
-    const auto received = decode_to_agent(std::move(**frame));
+    const auto received = decode<ToAgent>(std::move(**frame));
     if (!received) return end(no_connection, received.error().message, name);
     if (std::holds_alternative<RemoteOutput>(received->message)) write(received->payload);
     const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
