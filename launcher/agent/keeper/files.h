@@ -21,10 +21,11 @@ namespace muster {
 // the snapshot has under these names is moved there.
 Status prepare_code(const AttemptLayout& layout);
 
-// muster.py, which a job's Python programs may import.
-std::string_view python_module();
+// muster.py, which a job's Python programs may import; sitecustomize.py of muster.debug.
+std::string_view muster_module();
+std::string_view sitecustomize_module();
 
-// Everything else a rank expects to exist: spool, vitals, that module, checkpoint and output
+// Everything else a rank expects to exist: spool, vitals, these modules, checkpoint and output
 // directories.
 Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths);
