@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/grammar/command_line.h"
@@ -94,6 +95,9 @@ void declare_place(Arguments& of, NodePlace& place);
 Exec request_at(const NodePlace& place, const Home& home);
 // A login shell there, in this terminal.
 int open_shell(const NodePlace& place, const CommonOptions& common);
+
+// debug.sh, which runs beside a rank.
+std::string_view debug_script();
 
 struct DownloadOptions {
   std::string job;
