@@ -7,7 +7,8 @@
 //             person, or a closer look at one that is stopped, which ends that no sooner.
 //   stuck     in state D for ten seconds, and nothing moves
 //   moving    a debugger that the rank did not start holds one of its processes, and `process`
-//             is the debugger; or 64 KiB/s through its files, working: 2 % of a core; until ten seconds after
+//             is the debugger; or 64 KiB/s through its files
+//   working   2 % of a core; like moving until ten seconds after
 //   quiet     none of these
 //
 // Cost: one read of /proc/<pid>/stat per process twice a second, the rest every four seconds.
