@@ -57,8 +57,8 @@ constexpr int key_columns = 12;
 
 std::string line(const std::string& key, const std::string& value) {
   if (value.empty()) return "";
-  const int gap = std::max(1, key_columns - static_cast<int>(key.size()));
-  return key + std::string(static_cast<std::size_t>(gap), ' ') + one_line(value) + "\n";
+  const int blanks = std::max(1, key_columns - static_cast<int>(key.size()));
+  return key + std::string(static_cast<std::size_t>(blanks), ' ') + one_line(value) + "\n";
 }
 
 std::string moment(const std::optional<Time>& time, Time now) {

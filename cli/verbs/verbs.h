@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/client/find.h"
@@ -108,6 +109,9 @@ int list_services(const NodePlace& place, const CommonOptions& common);
 
 // A login shell there, in this terminal.
 int open_shell(const NodePlace& place, const CommonOptions& common);
+
+// debug.sh, which runs beside a rank.
+std::string_view debug_script();
 
 struct DownloadOptions {
   std::string job;

@@ -237,6 +237,16 @@ void add_checkpoint_every(const std::string& every, Environment& env) {
   }
 }
 
+// As the reader keeps muster.debug: the Python program of one rank waits for a debugger.
+void add_debug_wait(const JobSpec& spec, RankId id, Environment& env) {
+  const auto rank = spec.muster.other.find("debug.rank");
+  const auto wait = spec.muster.other.find("debug.wait");
+  if (rank == spec.muster.other.end() || wait == spec.muster.other.end()) return;
+  const auto time = parse_duration(wait->second);
+  if (!time || rank->second != std::to_string(id.value)) return;
+  env["MUSTER_DEBUG_WAIT"] = std::to_string(std::chrono::duration_cast<Seconds>(*time).count());
+}
+
 void add_muster(const View& view, Environment& env) {
   env["MUSTER_JOB"] = view.job.value;
   env["MUSTER_ATTEMPT"] = std::to_string(view.attempt.value);
@@ -298,6 +308,7 @@ Environment GangVariables::own(RankId id) const {
   if (const auto port = member_port(*this, place)) {
     env["MUSTER_MEMBER_PORT"] = std::to_string(*port);
   }
+  add_debug_wait(spec, id, env);
   for (const auto& [name, value] : spec.environment_variables) env.erase(name);
   return env;
 }

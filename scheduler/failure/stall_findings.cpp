@@ -46,6 +46,12 @@ const StallWatch::Watched& StallWatch::at(RankId rank) const {
   return ranks_[static_cast<std::size_t>(rank.value)];
 }
 
+bool StallWatch::is_held() const {
+  return std::ranges::any_of(ranks_, [](const Watched& one) {
+    return !one.ended && one.doing == Doing::moving && !one.process.empty();
+  });
+}
+
 std::size_t StallWatch::alive() const {
   return static_cast<std::size_t>(
       std::ranges::count_if(ranks_, [](const Watched& one) { return !one.ended; }));

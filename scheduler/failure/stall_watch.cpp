@@ -68,7 +68,7 @@ StallWatch::StallWatch(Subject subject, Milliseconds now)
 
 Milliseconds StallWatch::watched_time(Milliseconds now) {
   const Milliseconds gap = now - last_call_;
-  if (is_unheard_ || gap > blind_limit) lost_ += gap;
+  if (is_unheard_ || is_held() || gap > blind_limit) lost_ += gap;
   last_call_ = now;
   return now - lost_;
 }
@@ -90,7 +90,7 @@ void StallWatch::stepped(RankId id, std::int64_t step, Milliseconds now) {
   if (!step_ || starts_again) first_step_ = step;
   if (step_ && step <= *step_ && !starts_again) return;
   step_ = step;
-  if (advances_++ > untypical_steps) pace_.add(t - stepped_at_);
+  if (advances_++ > untypical_steps && !is_held()) pace_.add(t - stepped_at_);
   stepped_at_ = t;
 }
 
@@ -139,7 +139,7 @@ void StallWatch::seen(RankId rank, const std::vector<std::string>& lines) {
 
 std::optional<StallSeen> StallWatch::look(Milliseconds now) {
   const Milliseconds t = watched_time(now);
-  if (is_over_ || subject_.settings.off || is_unheard_) return std::nullopt;
+  if (is_over_ || subject_.settings.off || is_unheard_ || is_held()) return std::nullopt;
   const auto found = finding(t);
   if (!found && is_heir_ && t - began_at_ < heir_patience) return std::nullopt;
   is_heir_ = false;

@@ -20,6 +20,7 @@
 //
 // The first five steps teach nothing. A time in which an agent of the attempt is not heard, or in
 // which nobody asked (the controller itself was held up), is no time: lost nodes have own rules.
+// Nor is one in which a debugger holds a rank: it moves, and its process is the debugger.
 #pragma once
 
 #include <cstddef>
@@ -144,6 +145,7 @@ class StallWatch {
   bool must_have_step() const;
   bool is_quiet(const Watched& rank) const;
   std::size_t watched() const { return ranks_.size() - subject_.others.size(); }
+  bool is_held() const;
   std::size_t alive() const;
   std::size_t alive_and(Doing doing) const;
   bool all_quiet() const;

@@ -16,6 +16,7 @@ namespace muster {
 namespace {
 
 constexpr int most_attempts = 1000000;
+constexpr int most_ranks = 65536 * 4096;  // nodes, and ranks of one
 
 void store_seconds(Seconds& field, const Value& value) {
   if (const auto duration = value.duration()) {
@@ -238,6 +239,12 @@ std::vector<Setting> health_settings() {
        }},
       {"hang.first_step", [](V v, S s) { store(s.muster.hang.first_step, real_time(v)); }},
       {"hang.watch", [](V v, S s) { store(s.muster.hang.watch, one_of<HangWatch>(v)); }},
+      {"debug.rank",
+       [](V v, S s) {
+         const auto rank = v.integer(0, most_ranks - 1);
+         if (rank) s.muster.other["debug.rank"] = std::to_string(*rank);
+       }},
+      {"debug.wait", [](V v, S s) { keep(v, s, "debug.wait", real_time(v).has_value()); }},
   };
 }
 

@@ -153,6 +153,25 @@ void settle_processes(const Value& muster, const Value& properties, Reading& rea
       .error("'gpus' needs a GPU, and muster.nodes.gpus is 0");
 }
 
+// A rank that stands at a breakpoint is for whoever looks from outside one that hangs.
+void settle_debug(const Value& written_as, JobSpec& spec) {
+  auto& kept = spec.muster.other;
+  kept.emplace("debug.rank", "0");
+  kept.emplace("debug.wait", "10m");
+  spec.muster.hang.off = true;
+  written_as.warning(
+      "while rank " + kept["debug.rank"] +
+      " waits, every user of its node can attach: debugpy asks for no password. Hangs of this job "
+      "are not looked for");
+  const Distribution& distribution = spec.distribution;
+  const bool is_counted =
+      !distribution.process_per_gpu && distribution.type != DistributionType::tensorflow;
+  const int nodes = std::max(spec.instance_count, spec.muster.nodes_max);
+  const std::int64_t ranks = std::int64_t{nodes} * distribution.processes_per_node;
+  if (!is_counted || std::stoll(kept["debug.rank"]) < ranks) return;
+  written_as.error("the job has " + std::to_string(ranks) + " ranks, counted from 0");
+}
+
 }  // namespace
 
 const Setting* find_setting(std::string_view path) {
@@ -176,6 +195,11 @@ void read_settings(const Value& muster, const Value& properties, Reading& readin
   if (hang.watch == HangWatch::output && !hang.timeout && !hang.off) {
     written("hang.watch", muster, properties, reading.findings)
         .error("'output' needs an explicit muster.hang.timeout");
+  }
+  for (const char* path : {"debug.rank", "debug.wait"}) {
+    if (!reader.has(path)) continue;
+    settle_debug(written(path, muster, properties, reading.findings), spec);
+    break;
   }
   spec.muster.restart.max_delay =
       std::max(spec.muster.restart.max_delay, spec.muster.restart.delay);

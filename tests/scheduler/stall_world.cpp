@@ -81,8 +81,8 @@ void StallWorld::sample(int rank) {
   const double wait_s = now == Doing::stopped ? tick_s : at_once ? 0 : calm_s;
   if (now == seen.told || age_s < wait_s) return;
   seen.told = now;
-  watch_.does({RankId{rank}, now, static_cast<std::int64_t>(age_s * 1000), "1 (python)"},
-              ms(now_s_));
+  const char* process = is_lasting(now) ? "1 (python)" : "";  // as agents have it
+  watch_.does({RankId{rank}, now, static_cast<std::int64_t>(age_s * 1000), process}, ms(now_s_));
 }
 
 void StallWorld::tick() {

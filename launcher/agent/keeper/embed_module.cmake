@@ -1,11 +1,12 @@
-# Writes OUTPUT, a C++ source whose function NAME returns the text of INPUT; run as cmake -P.
+# Writes OUTPUT, a C++ source in which FUNCTION (declared in HEADER) gives the text of INPUT; run as
+# cmake -P.
 file(READ ${INPUT} text)
-file(WRITE ${OUTPUT} "#include \"launcher/agent/keeper/files.h\"
+file(WRITE ${OUTPUT} "#include \"${HEADER}\"
 
 namespace muster {
 
-std::string_view ${NAME}() {
-  return R\"python(${text})python\";
+std::string_view ${FUNCTION}() {
+  return R\"program(${text})program\";
 }
 
 }  // namespace muster

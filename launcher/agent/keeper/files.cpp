@@ -78,6 +78,12 @@ Holds content_of(const fs::path& folder) {
   return failed ? Holds::more : holds;
 }
 
+Status lay_module(const std::string& directory, const std::string& name, std::string_view text) {
+  if (Status made = make_directory(directory); !made) return made;
+  if (replace_file(directory + name, text, 0600, Durable::in_cache)) return Done{};
+  return system_error("write " + directory + name);
+}
+
 }  // namespace
 
 bool path_exists(const std::string& path) {
@@ -96,12 +102,10 @@ Status prepare_code(const AttemptLayout& layout) {
 Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
                        const DataPaths& paths) {
   if (Status made = make_directory(layout.spool + "/vitals"); !made) return made;
-  if (Status made = make_directory(python_directory(layout)); !made) return made;
-  for (const auto& [path, text] :
-       {std::pair(python_directory(layout) + "/muster.py", python_module()),
-        std::pair(ray_starter_path(layout), ray_starter())}) {
-    if (!replace_file(path, text, 0600, Durable::in_cache)) return system_error("write " + path);
-  }
+  Status laid = lay_module(python_directory(layout), "/muster.py", muster_module());
+  if (laid) laid = lay_module(python_directory(layout), "/muster_ray.py", muster_ray_module());
+  if (laid) laid = lay_module(debug_directory(layout), "/sitecustomize.py", sitecustomize_module());
+  if (!laid) return laid;
   const auto to_user = fs::perms::owner_all;
   std::error_code ignored;
   fs::permissions(layout.spool, to_user, ignored);

@@ -21,9 +21,11 @@ namespace muster {
 // the snapshot has under these names is moved there.
 Status prepare_code(const AttemptLayout& layout);
 
-// muster.py, which a job's Python programs may import, and muster_ray.py.
-std::string_view python_module();
-std::string_view ray_starter();
+// muster.py, which a job's Python programs may import; muster_ray.py, which starts Ray;
+// sitecustomize.py of muster.debug.
+std::string_view muster_module();
+std::string_view muster_ray_module();
+std::string_view sitecustomize_module();
 
 // Everything else a rank expects to exist: spool, vitals, these modules, checkpoint and output
 // directories.

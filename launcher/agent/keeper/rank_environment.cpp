@@ -10,6 +10,9 @@ namespace {
 constexpr const char* inherited_names[] = {"PATH", "HOME",   "USER",   "LOGNAME",        "SHELL",
                                            "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH"};
 
+// Seconds; of the rank that muster.debug names.
+constexpr const char* env_debug_wait = "MUSTER_DEBUG_WAIT";
+
 std::string file_name_of(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
@@ -89,6 +92,13 @@ void add_module(const AttemptLayout& layout, Environment& environment) {
   path += (path.empty() ? "" : ":") + folder;
 }
 
+// First of all: the module runs the program's own sitecustomize when it has waited.
+void add_debug_wait(const AttemptLayout& layout, Environment& environment) {
+  if (!environment.contains(env_debug_wait)) return;
+  std::string& path = environment["PYTHONPATH"];
+  path = debug_directory(layout) + (path.empty() ? "" : ":" + path);
+}
+
 // What the launcher itself reads and writes: no setting of the job's replaces it.
 void add_membership(const RankSetting& setting, const RankLaunch& rank, Environment& environment) {
   if (!setting.start.elastic) return;
@@ -145,6 +155,10 @@ std::string ray_starter_path(const AttemptLayout& layout) {
   return python_directory(layout) + "/muster_ray.py";
 }
 
+std::string debug_directory(const AttemptLayout& layout) {
+  return layout.spool + "/debug";
+}
+
 std::string members_path(const AttemptLayout& layout) {
   return layout.spool + "/members";
 }
@@ -196,6 +210,7 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
   if (environment.contains("TORCHELASTIC_RUN_ID")) {
     environment.emplace("TORCHELASTIC_ERROR_FILE", error_path(setting.layout, rank.rank));
   }
+  add_debug_wait(setting.layout, environment);
   add_membership(setting, rank, environment);
   add_marks(setting, environment);
   return environment;

@@ -56,6 +56,7 @@ std::string metrics_path(const AttemptLayout& layout, RankId rank);
 std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELASTIC_ERROR_FILE
 std::string python_directory(const AttemptLayout& layout);         // holds muster.py
 std::string ray_starter_path(const AttemptLayout& layout);
+std::string debug_directory(const AttemptLayout& layout);          // holds sitecustomize.py
 // Behind muster.remote_start: the directory of `ssh` and `pdsh`, and $MUSTER_HOSTFILE.
 std::string door_directory(const AttemptLayout& layout);
 std::string hostfile_path(const AttemptLayout& layout);

@@ -82,7 +82,7 @@ void ActivityWatch::add(RankId id, pid_t process, Moment now) {
   rank.processes[process];
   rank.used_at = rank.working_at = now;
   rank.moving_at = now - calm;
-  rank.told = Doing::working;  // what the controller takes for granted
+  rank.told.emplace(Doing::working, 0);  // what the controller takes for granted
   ranks_.insert_or_assign(id, std::move(rank));
 }
 
@@ -176,6 +176,7 @@ void ActivityWatch::look_at_tree(Watched& rank, Moment now) {
   std::map<pid_t, Process> processes;
   bool is_news = tree.size() != rank.processes.size();
   std::uint64_t moved = 0;
+  pid_t debugger = 0;
   for (const pid_t pid : tree) {
     const auto known = rank.processes.find(pid);
     is_news = is_news || known == rank.processes.end();
@@ -183,9 +184,14 @@ void ActivityWatch::look_at_tree(Watched& rank, Moment now) {
     const std::uint64_t io = io_bytes(pid);
     if (io > process.io && process.start_ticks != 0) moved += io - process.io;
     process.io = io;
+    const pid_t before = std::exchange(process.tracer, tracer_of(pid));
+    // Not what the job itself runs under: that may hang too.
+    const bool is_outside = std::ranges::find(tree, process.tracer) == tree.end();
+    if (process.tracer != 0 && process.tracer == before && is_outside) debugger = before;
     processes.emplace(pid, std::move(process));
   }
   rank.processes = std::move(processes);
+  rank.debugger = debugger;
   if (is_news || rank.window_ticks >= working_ticks) rank.working_at = now;
   if (moved >= moving_bytes) rank.moving_at = now;
   if (moved > 0) rank.stuck_since.reset();
@@ -202,7 +208,11 @@ RankDoing ActivityWatch::doing_of(RankId id, const Watched& rank, Moment now) {
   RankDoing found;
   found.rank = id;
   Moment since = std::max(rank.working_at, rank.moving_at);
-  if (rank.stopped_looks >= 2) {
+  if (rank.debugger != 0) {
+    found.doing = Doing::moving;
+    found.process = std::to_string(rank.debugger);
+    if (const auto info = read_process(rank.debugger)) found.process += " (" + info->name + ")";
+  } else if (rank.stopped_looks >= 2) {
     found.doing = Doing::stopped;
     since = *rank.stopped_since;
   } else if (rank.stuck_since && now - *rank.stuck_since >= calm) {
@@ -227,8 +237,9 @@ std::optional<RankActivity> ActivityWatch::news(Moment now) {
   RankActivity news;
   for (auto& [id, rank] : ranks_) {
     RankDoing doing = doing_of(id, rank, now);
-    if (doing.doing == rank.told) continue;
-    rank.told = doing.doing;
+    const std::pair saying{doing.doing, rank.debugger};
+    if (saying == rank.told) continue;
+    rank.told = saying;
     news.ranks.push_back(std::move(doing));
   }
   const bool moves = network_at_ && now - *network_at_ < calm;
@@ -245,6 +256,15 @@ std::vector<pid_t> process_tree(pid_t root, std::size_t limit) {
     for (pid_t child = 0; children >> child && tree.size() < limit;) tree.push_back(child);
   }
   return tree;
+}
+
+pid_t tracer_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+  pid_t tracer = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (std::sscanf(line.c_str(), "TracerPid: %d", &tracer) == 1) break;
+  }
+  return tracer;
 }
 
 std::uint64_t io_bytes(pid_t pid) {

@@ -6,7 +6,9 @@
 //             only while the rank uses no processor. A debugger's stop (t) is work of a
 //             person, or a closer look at one that is stopped, which ends that no sooner.
 //   stuck     in state D for ten seconds, and nothing moves
-//   moving    64 KiB/s through its files, working: 2 % of a core; until ten seconds after
+//   moving    a debugger that the rank did not start holds one of its processes, and `process`
+//             is the debugger; or 64 KiB/s through its files
+//   working   2 % of a core; like moving until ten seconds after
 //   quiet     none of these
 //
 // Cost: one read of /proc/<pid>/stat per process twice a second, the rest every four seconds.
@@ -19,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launcher/agent/node/process_scan.h"
@@ -47,6 +50,7 @@ class ActivityWatch {
     std::uint64_t start_ticks = 0;
     std::uint64_t cpu_ticks = 0;
     std::uint64_t io = 0;
+    pid_t tracer = 0;
     char state = '?';
     std::string name;
   };
@@ -62,7 +66,8 @@ class ActivityWatch {
     std::optional<Moment> stuck_since;
     int stopped_looks = 0;
     std::optional<pid_t> odd;  // the process that is stopped or stuck
-    std::optional<Doing> told;
+    pid_t debugger = 0;        // at two looks at the tree in a row: a closer look takes less
+    std::optional<std::pair<Doing, pid_t>> told;
   };
 
   static void look_at_states(Watched& rank, Moment now);
@@ -84,6 +89,9 @@ class ActivityWatch {
 
 // The process and its descendants, as far as they were forked by main threads; at most `limit`.
 std::vector<pid_t> process_tree(pid_t root, std::size_t limit);
+
+// Who debugs or traces it; 0: nobody.
+pid_t tracer_of(pid_t pid);
 
 // What went through its files, pipes and page faults since it was started.
 std::uint64_t io_bytes(pid_t pid);

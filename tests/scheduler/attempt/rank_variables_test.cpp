@@ -182,6 +182,14 @@ TEST_CASE("nodes with different numbers of GPUs tell their ranks so") {
   CHECK(of_rank(3).at("OMPI_COMM_WORLD_SIZE") == "4");
 }
 
+TEST_CASE("one rank alone waits for a debugger, in seconds") {
+  JobBuilder job = a_job().ranks_per_node(2);
+  CHECK_FALSE(environment(job, 3).contains("MUSTER_DEBUG_WAIT"));
+  job.spec().muster.other = {{"debug.rank", "3"}, {"debug.wait", "10m"}};
+  CHECK(environment(job, 3).at("MUSTER_DEBUG_WAIT") == "600");
+  CHECK_FALSE(environment(job, 0).contains("MUSTER_DEBUG_WAIT"));
+}
+
 TEST_CASE("ranks see the first GPUs of a node where the job says how many, else all") {
   JobBuilder job = a_job();
   CHECK(!environment(job, 0).count("CUDA_VISIBLE_DEVICES"));

@@ -325,6 +325,48 @@ TEST_CASE("a time in which an agent is not heard is no time, and its ranks are n
   CHECK(!watch.look(t + Seconds{3}));
 }
 
+TEST_CASE("a time in which a debugger holds a rank is no time, and teaches nothing") {
+  const bool has_timeout = GENERATE(false, true);
+  RunPlan plan;
+  if (has_timeout) plan.settings.timeout = Seconds{60};
+  StallWorld world(plan, 19);
+  world.run(10 * minute_s);
+  StallWatch& watch = world.watch();
+  Milliseconds t = Seconds{600};
+  watch.does({RankId{1}, Doing::moving, 0, "4711 (gdbserver)"}, t);
+  for (; t < Seconds{600 + 7200}; t += Milliseconds{500}) CHECK(!watch.look(t));
+  watch.does({RankId{1}, Doing::working, 0, ""}, t);
+  CHECK(!watch.look(t + Seconds{3}));
+  // Let go, it is as any other.
+  std::optional<StallSeen> told;
+  for (int i = 0; i < 2 * 7200 && !(told && told->stall == StallKind::hung); ++i) {
+    t += Milliseconds{500};
+    if (auto news = watch.look(t)) told = news;
+  }
+  REQUIRE(told);
+  CHECK(told->stall == StallKind::hung);
+}
+
+TEST_CASE("steps under a debugger are not the pace of the run") {
+  StallWatch watch = watch_of(1);
+  Milliseconds t{0};
+  std::int64_t step = 0;
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      t += Seconds{2};
+      watch.stepped(RankId{0}, ++step, t);
+      watch.look(t);
+    }
+  };
+  steps(50);
+  watch.does({RankId{0}, Doing::moving, 0, "4711 (gdb)"}, t);
+  steps(300);
+  watch.does({RankId{0}, Doing::working, 0, ""}, t);
+  steps(20);
+  // Nobody is hurried after a debugger whose steps were usual before.
+  for (int i = 0; i < 8; ++i) CHECK(!watch.look(t += Milliseconds{500}));
+}
+
 TEST_CASE("ranks that have ended are not waited for, and who is left may take its time") {
   StallWorld world({}, 18);
   world.run(10 * minute_s);

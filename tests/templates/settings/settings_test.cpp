@@ -71,6 +71,8 @@ const std::map<std::string, std::string>& legal_values() {
       {"hang.timeout", "5m"},
       {"hang.first_step", "10m"},
       {"hang.watch", "output"},
+      {"debug.rank", "2"},
+      {"debug.wait", "90s"},
       {"stop.signal", "SIGUSR1"},
       {"stop.grace", "1s"},
       {"stop.grace_max", "2s"},
@@ -131,7 +133,7 @@ void check_all_arrived(const MusterSettings& muster, const Distribution& distrib
   CHECK(muster.stop.signal == "SIGUSR1");
   CHECK(muster.stop.grace == Milliseconds{1000});
   CHECK(muster.stop.grace_max == Milliseconds{2000});
-  CHECK(!muster.hang.off);
+  CHECK(muster.hang.off);  // by debug.rank
   CHECK(muster.hang.timeout == Milliseconds{300000});
   CHECK(muster.hang.first_step == Milliseconds{600000});
   CHECK(muster.hang.watch == HangWatch::output);
@@ -149,7 +151,9 @@ const std::set<std::string> kept_as_text = {"elastic.micro_batches",
                                             "health.failure",
                                             "health.run",
                                             "checkpoint.local",
-                                            "checkpoint.keep"};
+                                            "checkpoint.keep",
+                                            "debug.rank",
+                                            "debug.wait"};
 
 TEST_CASE("every setting is accepted among the properties and reaches the JobSpec") {
   std::string text = settings_head + "properties:\n";
@@ -216,6 +220,27 @@ TEST_CASE("muster.hang.timeout is a time, learned, or off") {
   }
   CHECK(has_errors(
       read_job(settings_head + "muster: {hang: {timeout: auto, watch: output}}\n").findings));
+}
+
+TEST_CASE("a rank that waits for a debugger is warned of, and its job not called hung") {
+  const auto read = [](const std::string& text) {
+    return read_job(settings_head + "muster: {debug: {" + text + "}}\n");
+  };
+  using Kept = std::map<std::string, std::string>;
+  const JobFile job = read("wait: 2m");
+  CHECK(job.spec.muster.other == Kept{{"debug.rank", "0"}, {"debug.wait", "2m"}});
+  CHECK(job.spec.muster.hang.off);
+  CHECK(!has_errors(job.findings));
+  CHECK_THAT(printed(job.findings),
+             ContainsSubstring("warning: muster.debug.wait: while rank 0 waits, every user of its "
+                               "node can attach: debugpy asks for no password"));
+  CHECK(printed(cannot_run_yet(job)) == "");
+  CHECK(read("rank: 0").spec.muster.other == Kept{{"debug.rank", "0"}, {"debug.wait", "10m"}});
+  CHECK_THAT(printed(read("rank: 4711").findings), ContainsSubstring("ranks, counted from 0"));
+  for (const char* wrong : {"rank: -1", "rank: all", "wait: 0s", "wait: soon", "port: 1"}) {
+    INFO(wrong);
+    CHECK(has_errors(read(wrong).findings));
+  }
 }
 
 TEST_CASE("the test above covers the whole table of settings") {

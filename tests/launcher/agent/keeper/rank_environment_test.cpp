@@ -132,6 +132,17 @@ TEST_CASE("the command of a ray job is run by the program that starts Ray") {
   CHECK(layout.ray_scratch.size() <= 43);
 }
 
+TEST_CASE("the rank that waits for a debugger finds the module for that first, and no other does") {
+  Given given;
+  const std::string folder = "/home/run/c/n/attempts/job/2/";
+  given.start.environment = {{"PYTHONPATH", "/mine"}};
+  given.start.ranks[0].environment["MUSTER_DEBUG_WAIT"] = "600";
+  CHECK(given.of_rank(0).at("PYTHONPATH") == folder + "debug:/mine:" + folder + "python");
+  CHECK(given.of_rank(1).at("PYTHONPATH") == "/mine:" + folder + "python");
+  given.start.environment = {{"MUSTER_PYTHON", ""}};
+  CHECK(given.of_rank(0).at("PYTHONPATH") == folder + "debug");
+}
+
 TEST_CASE("a rank that is told torchrun's variables is told where to leave its error") {
   Given given;
   CHECK_FALSE(given.of_rank(0).contains("TORCHELASTIC_ERROR_FILE"));

@@ -199,6 +199,57 @@ TEST_CASE("a debugger's look at a stopped rank ends its stop no sooner") {
   REQUIRE(::ptrace(PTRACE_DETACH, program.pid, nullptr, nullptr) == 0);
 }
 
+TEST_CASE("a rank that a debugger holds is told of with the debugger, however long") {
+  const Program program(sleeping);
+  Watch watch(program.pid);
+  watch.after(tick);
+  REQUIRE(::ptrace(PTRACE_SEIZE, program.pid, nullptr, nullptr) == 0);
+  CHECK(tracer_of(program.pid) == ::getpid());
+  // A closer look of the agent's own is over by the next look.
+  watch.after(std::chrono::seconds{5});
+  const auto news = watch.after(std::chrono::seconds{5});
+  REQUIRE(news);
+  CHECK(news->doing == Doing::moving);
+  CHECK_THAT(news->process, ContainsSubstring(std::to_string(::getpid()) + " ("));
+  CHECK(!watch.after(std::chrono::seconds{60}));
+  REQUIRE(::ptrace(PTRACE_INTERRUPT, program.pid, nullptr, nullptr) == 0);
+  REQUIRE(is_in_state(program.pid, 't'));
+  REQUIRE(::ptrace(PTRACE_DETACH, program.pid, nullptr, nullptr) == 0);
+  const auto after = watch.after(std::chrono::seconds{5});
+  REQUIRE(after);
+  CHECK(after->process.empty());
+  CHECK(after->doing == Doing::quiet);
+}
+
+TEST_CASE("what a rank itself runs under is no debugger that holds it") {
+  const pid_t pid = ::fork();
+  if (pid == 0) {  // a tracer with its program, as `strace python train.py`
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+    ::ptrace(PTRACE_SEIZE, child, nullptr, nullptr);
+    while (true) ::pause();
+  }
+  pid_t child = 0;
+  CHECK(soon([&] {
+    const auto tree = process_tree(pid, 10);
+    if (tree.size() == 2) child = tree[1];
+    return child != 0 && tracer_of(child) == pid;
+  }));
+  Watch watch(pid);
+  watch.after(tick);
+  watch.after(std::chrono::seconds{5});
+  watch.after(std::chrono::seconds{5});
+  const auto news = watch.after(long_enough);
+  ::kill(child, SIGKILL);
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+  CHECK((!news || news->doing == Doing::quiet));
+  CHECK((!news || news->process.empty()));
+}
+
 TEST_CASE("a stopped program behind the shell of its command counts when nothing else runs") {
   const Program program("sleep 1000; true");
   const pid_t child = child_of(program.pid);

@@ -1,0 +1,74 @@
+# Beside a rank, in its environment: finds its program and what can debug that, lets debugpy in, and
+# says what to type or to give to VS Code. Arguments: JOB, gdb or debugpy or nothing, which is by
+# the program. Any sh.
+fail() {
+  echo "muster: rank $rank of $job: $*" >&2
+  exit 1
+}
+word() { tr -d '\n' <"/proc/$pid/$1" 2>/dev/null; }
+json() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/g')"; }
+
+job=$1 with=$2
+rank=${MUSTER_HEARTBEAT##*-}
+pid=$(sed -n "s/^started $rank //p" "${MUSTER_HEARTBEAT%/vitals/*}/exits" 2>/dev/null | tail -n 1)
+[ -d "/proc/${pid:-none}" ] || fail "it has no process"
+# Its number may be another's by now.
+grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$pid/environ" || fail "it has ended"
+# The program is meant, not the shell of its command.
+while case $(word comm) in sh | bash | dash | muster*) true ;; *) false ;; esac; do
+  child=
+  read -r child _ <"/proc/$pid/task/$pid/children"
+  [ -n "$child" ] || break
+  pid=$child
+done
+program=$(readlink "/proc/$pid/exe") || fail "process $pid belongs to another user"
+if [ -z "$with" ]; then
+  case ${program##*/} in python*) with=debugpy ;; *) with=gdb ;; esac
+fi
+
+tracer=$(sed -n 's/^TracerPid:[[:space:]]*//p' "/proc/$pid/status")
+[ "${tracer:-0}" = 0 ] || fail "process $pid is debugged already, by process $tracer"
+scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
+[ "$scope" = 0 ] || { [ "$scope" != 3 ] && [ "$(id -u)" = 0 ]; } || fail \
+  "$(uname -n) does not permit it: kernel.yama.ptrace_scope is $scope; an administrator can" \
+  "permit it: sysctl kernel.yama.ptrace_scope=0 (from 3: at the next boot)"
+missing() { fail "$1 is missing on $(uname -n): install the package $2 there"; }
+
+place="$job --rank $rank"
+echo "process $pid ($program)"
+if [ "$with" = gdb ]; then
+  command -v gdbserver >/dev/null || missing gdbserver gdbserver
+  target="target remote | muster exec $place -- gdbserver --once --attach stdio $pid"
+  cat <<TEXT
+
+gdb -ex "$target"
+
+launch.json:
+{
+  "name": $(json "$place"), "type": "cppdbg", "request": "launch", "MIMode": "gdb",
+  "program": $(json "$program"), "cwd": "\${workspaceFolder}",
+  "customLaunchSetupCommands": [{"text": "$target"}], "launchCompleteCommand": "None"
+}
+TEXT
+  exit 0
+fi
+python3 -c 'import debugpy' 2>/dev/null \
+  || missing "debugpy of $(command -v python3 || echo python3)" \
+    "python3-debugpy (or debugpy with pip, in the job's environment)"
+command -v gdb >/dev/null || missing "gdb, which debugpy gets into a running process with," gdb
+port=$(python3 -c 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
+said=$(timeout 60 python3 -m debugpy --listen "127.0.0.1:$port" --pid "$pid" 2>&1) \
+  || fail "debugpy did not get into process $pid: $(echo "$said" | grep . | tail -n 1)"
+cat <<TEXT
+Every user of $(uname -n) can attach: debugpy asks for no password. A stop at a breakpoint looks
+like a rank that does nothing: with muster.hang.timeout other than off it may be ended as a hang.
+
+muster forward $place $port
+
+launch.json, while that runs:
+{
+  "name": $(json "$place"), "type": "debugpy", "request": "attach", "justMyCode": false,
+  "connect": {"host": "127.0.0.1", "port": $port},
+  "pathMappings": [{"localRoot": "\${workspaceFolder}", "remoteRoot": $(json "$PWD")}]
+}
+TEXT
