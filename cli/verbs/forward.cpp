@@ -18,7 +18,7 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/os/fd.h"
 #include "scheduler/text/number.h"
-#include "templates/yaml/value.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -49,7 +49,7 @@ Result<Tunnel> read_tunnel(const std::string& text) {
   tunnel.target = colon == text.npos ? text : text.substr(colon + 1);
   const bool is_path = tunnel.target.starts_with('/');
   const auto there = port_in(tunnel.target);
-  if (!is_path && !there && is_made_of_letters(tunnel.target, "-_")) tunnel.page = "/";
+  if (!is_path && !there && is_word_of(tunnel.target, "-_")) tunnel.page = "/";
   const bool has_name = is_path || !tunnel.page.empty();
   const auto here = colon != text.npos ? port_in(text.substr(0, colon))
                     : has_name         ? std::optional<std::uint16_t>(0)

@@ -3,6 +3,7 @@
 
 #include "scheduler/model/exec_limit.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/yaml/path_form.h"
 
@@ -172,7 +173,7 @@ void read_services(const Value& value, JobSpec& spec) {
   for (const Value& each : MapReader(value).entries()) {
     // Part of a path on the node; `muster forward` takes it where others give a port.
     const std::string& name = each.key();
-    if (name.size() > 40 || !is_made_of_letters(name, "-_") ||
+    if (name.size() > 40 || !is_word_of(name, "-_") ||
         std::isalpha(static_cast<unsigned char>(name[0])) == 0) {
       each.error("a service's name is a letter and at most 39 letters, digits, '-' and '_'");
     }
