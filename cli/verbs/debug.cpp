@@ -10,7 +10,7 @@ namespace {
 
 struct DebugOptions {
   NodePlace place;
-  std::string with;
+  std::string with = "gdb";
 };
 
 int debug_rank(const DebugOptions& options, const CommonOptions& common) {
@@ -27,12 +27,12 @@ int debug_rank(const DebugOptions& options, const CommonOptions& common) {
 
 void add_debug(CommandLine& line) {
   line.verb<DebugOptions>(
-      {"debug", "Find a rank's process for gdb, or let debugpy in: muster debug JOB --rank 3"},
+      {"debug", "Find a rank's process for gdb or debugpy: muster debug JOB --rank 3"},
       debug_rank, [](Arguments& of, DebugOptions& options) {
         of.argument("JOB", options.place.job, "Job name, or the beginning of one");
         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
         of.option("--rank", options.place.rank, "The rank (default 0)");
-        of.choice("--with", options.with, {"gdb", "debugpy"}, "Default: by the rank's program");
+        of.choice("--with", options.with, {"gdb", "debugpy"}, "Default: gdb; debugpy is put into the running program and may end it");
       });
 }
 

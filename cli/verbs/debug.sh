@@ -1,6 +1,5 @@
 # Beside a rank, in its environment: finds its program and what can debug that, lets debugpy in, and
-# says what to type or to give to VS Code. Arguments: JOB, gdb or debugpy or nothing, which is by
-# the program. Any sh.
+# says what to type or to give to VS Code. Arguments: JOB, gdb or debugpy. Any sh.
 fail() {
   echo "muster: rank $rank of $job: $*" >&2
   exit 1
@@ -22,10 +21,6 @@ while case $(word comm) in sh | bash | dash | muster*) true ;; *) false ;; esac;
   pid=$child
 done
 program=$(readlink "/proc/$pid/exe") || fail "process $pid belongs to another user"
-if [ -z "$with" ]; then
-  case ${program##*/} in python*) with=debugpy ;; *) with=gdb ;; esac
-fi
-
 tracer=$(sed -n 's/^TracerPid:[[:space:]]*//p' "/proc/$pid/status")
 [ "${tracer:-0}" = 0 ] || fail "process $pid is debugged already, by process $tracer"
 scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
@@ -49,6 +44,11 @@ launch.json:
   "program": $(json "$program"), "cwd": "\${workspaceFolder}",
   "customLaunchSetupCommands": [{"text": "$target"}], "launchCompleteCommand": "None"
 }
+TEXT
+  case ${program##*/} in python*) cat <<TEXT ;; esac
+
+For Python: muster.debug in the job file lets debugpy in at the start. --with debugpy puts it into
+this process, which can end the program.
 TEXT
   exit 0
 fi
