@@ -32,7 +32,7 @@ void add_debug(CommandLine& line) {
         of.argument("JOB", options.place.job, "Job name, or the beginning of one");
         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
         of.option("--rank", options.place.rank, "The rank (default 0)");
-        of.choice("--with", options.with, {"gdb", "debugpy"}, "Default: gdb; debugpy is put into the running program and may end it");
+        of.choice("--with", options.with, {"gdb", "debugpy"}, "Default: gdb; debugpy can end the program");
       });
 }
 

@@ -169,6 +169,9 @@ std::vector<RestartRule> program_rules() {
       says("library-missing", "error while loading shared libraries|cannot open shared object file",
            user, stop,
            "install the library on the nodes, or set LD_LIBRARY_PATH in environment_variables"),
+      says("compiler-input", R"(fatal error: \S+\.h\S*: No such file|Error building extension ')",
+           user, stop,
+           "install what the program compiles against on the nodes; Python.h: python3-dev"),
       says("tokenizer-missing",
            "Can't load tokenizer for|Couldn't instantiate the backend tokenizer|"
            "tokenizer\\.(json|model).{0,40}No such file",

@@ -57,6 +57,18 @@ ResumePoint first_attempt_from_path(const Job& job) {
   return {CheckpointRef{step_of(path).value_or(0), path}, "muster.resume.from names it", false};
 }
 
+// All ranks are told the path of one checkpoint: where nodes do not share it, the others fail.
+std::string who_lacks(const Attempt& attempt, const CheckpointRef& checkpoint) {
+  const auto has_it = [&](const AttemptNode& node) {
+    return node.checked && node.checked->newest_checkpoint &&
+           is_same(*node.checked->newest_checkpoint, checkpoint);
+  };
+  const auto without = std::ranges::find_if_not(attempt.nodes, has_it);
+  if (without == attempt.nodes.end() || std::ranges::none_of(attempt.nodes, has_it)) return {};
+  return ", which " + without->id.value +
+         " does not see: checkpoints belong in a directory that " + "all nodes share";
+}
+
 ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   const Gate gate = gate_result(job, attempt);
   std::optional<CheckpointRef> known = job.newest_checkpoint;
@@ -71,7 +83,10 @@ ResumePoint newest_known(const Job& job, const Attempt& attempt) {
   std::optional<CheckpointRef> best = gate.newest;
   if (counts(job, known)) keep_newer(best, known);
   if (!best) return {std::nullopt, "no committed checkpoint", false};
-  if (best->is_foreign()) return {best, "newest complete checkpoint (" + best->kind + ")", false};
+  if (best->is_foreign()) {
+    return {best, "newest complete checkpoint (" + best->kind + ")" + who_lacks(attempt, *best),
+            false};
+  }
   return {best, "newest committed checkpoint", false};
 }
 

@@ -56,8 +56,8 @@ expect 93 "$MUSTER" run "$work/dies.yml" --name dies
 grep -q "^muster: the Ray worker of this node ended with 3 while the head ran" \
   "$MUSTER_HOME/jobs/dies/attempt-0/rank-2.log" || fail "the worker's end is not told"
 expect 0 "$MUSTER" explain dies
-has out "rank 2 on local-2 exited with 1"
-has out "rank 0 on local-0 exited with 7"
+has out "rank 2 on local-2 exited with code 1"
+has out "rank 0 on local-0 exited with code 7"
 ! grep -q "$first_token" "$work/tokens" || fail "two attempts share a token"
 [ "$(sort -u "$work/tokens" | wc -l)" -eq 2 ] || fail "$(cat "$work/tokens")"
 nothing_is_left dies

@@ -68,7 +68,7 @@ expect 0 "$MUSTER" job show-services -n beside -i 1; has out page
 # --- by name, with the link
 expect 1 "$MUSTER" forward beside brief; has err "service brief is ended: with code 3"
 expect 1 "$MUSTER" forward beside nothing; has err "no service 'nothing'"
-expect 1 "$MUSTER" forward beside --rank 1 page; has err "with --node, not --rank"
+expect 2 "$MUSTER" forward beside --rank 1 page; has err "name it with --node"
 expect 1 "$MUSTER" forward beside --node 1 code; has err "service code is missing"
 "$MUSTER" forward beside page lab board >"$work/ports" 2>"$work/refused" &
 "$MUSTER" forward beside --node 1 0:page >"$work/ports1" 2>>"$work/refused" &

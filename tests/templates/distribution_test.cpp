@@ -69,8 +69,7 @@ TEST_CASE("what ray is told is recorded as it stands") {
   CHECK(ray.spec.recorded.at("distribution.head_node_additional_args") == "--a");
   CHECK(ray.spec.recorded.count("distribution.worker_node_additional_args") == 0);
   CHECK_THAT(printed(cannot_run_yet(ray)),
-             ContainsSubstring("distribution.address: no cluster is started: the command runs on "
-                               "each of the 4 nodes"));
+             ContainsSubstring("no cluster is started: the command runs on each of the"));
   CHECK(printed(cannot_run_yet(job_with("type: ray, port: 6379"))) == "");
 }
 

@@ -104,7 +104,7 @@ Status prepare_attempt(const StartRanks& start, const AttemptLayout& layout,
   if (Status made = make_directory(layout.spool + "/vitals"); !made) return made;
   Status laid = lay_module(python_directory(layout), "/muster.py", muster_module());
   if (laid) laid = lay_module(python_directory(layout), "/muster_ray.py", muster_ray_module());
-  if (laid) laid = lay_module(debug_directory(layout), "/sitecustomize.py", sitecustomize_module());
+  if (laid) laid = lay_module(debug_directory(layout), "/sitecustomize.py", muster_debug_module());
   if (!laid) return laid;
   const auto to_user = fs::perms::owner_all;
   std::error_code ignored;

@@ -22,10 +22,10 @@ namespace muster {
 Status prepare_code(const AttemptLayout& layout);
 
 // muster.py, which a job's Python programs may import; muster_ray.py, which starts Ray;
-// sitecustomize.py of muster.debug.
+// muster_debug.py, the sitecustomize.py of a rank that waits for a debugger.
 std::string_view muster_module();
 std::string_view muster_ray_module();
-std::string_view sitecustomize_module();
+std::string_view muster_debug_module();
 
 // Everything else a rank expects to exist: spool, vitals, these modules, checkpoint and output
 // directories.

@@ -1,6 +1,7 @@
 #include "cli/client/output_merger.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
 

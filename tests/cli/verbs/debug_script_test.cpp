@@ -77,7 +77,7 @@ class DebuggedRank {
 TEST_CASE("a rank's process is found for gdb, with what to type and to give to VS Code") {
   const DebuggedRank rank;
   rank.add_program("gdbserver");
-  const ScriptRun ran = rank.ask("");
+  const ScriptRun ran = rank.ask("gdb");
   CHECK(ran.err == "");
   CHECK(ran.code == 0);
   const std::string target =

@@ -53,13 +53,23 @@ TEST_CASE("another program's newest checkpoint is the latest, and muster-train's
   bench.on_disk[NodeId{"h02"}] = older;
   bench.start(a_job().on_nodes(2));
   CHECK(bench.the<LaunchBegun>().resume_from->directory == "/out/last.ckpt");
-  CHECK(bench.the<LaunchBegun>().why == "newest complete checkpoint (lightning)");
+  CHECK(bench.the<LaunchBegun>().why ==
+        "newest complete checkpoint (lightning), which h02 does not see: checkpoints belong in a "
+        "directory that all nodes share");
   CHECK(is_newer(sealed(1), later));
   CHECK_FALSE(is_newer(later, sealed(1)));
   CHECK(is_newer(later, older));
   CHECK(step_text(later) == "last.ckpt");
   CHECK(step_text(older) == "step 90");
   CHECK(base_step(later) == 0);
+}
+
+TEST_CASE("another program's checkpoint that all nodes see is called so in few words") {
+  const CheckpointRef shared{90, "/out/ckpt_90.pt", "torch", 1000};
+  Bench bench;
+  for (int i = 1; i <= 4; ++i) bench.on_disk[NodeId{node_name(i)}] = shared;
+  bench.start(a_job().on_nodes(3));
+  CHECK(bench.the<LaunchBegun>().why == "newest complete checkpoint (torch)");
 }
 
 TEST_CASE("another program's checkpoint that no node has any more is not named") {

@@ -12,7 +12,6 @@
 #include "tests/catch.h"
 
 using namespace muster;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

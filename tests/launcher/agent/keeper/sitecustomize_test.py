@@ -1,4 +1,4 @@
-"""The module that waits for a debugger: launcher/agent/keeper/sitecustomize.py."""
+"""The module that waits for a debugger: launcher/agent/keeper/muster_debug.py."""
 import os
 import subprocess
 import sys
@@ -14,6 +14,7 @@ DEBUGPY = """
 import os, threading
 came = threading.Event()
 if os.environ.get("FAKE") == "broken": raise RuntimeError("broken debugpy")
+def configure(subProcess): assert subProcess is False
 def listen(address):
     assert address == ("127.0.0.1", 0), address
     assert "MUSTER_DEBUG_WAIT" not in os.environ  # its own children run free, too
@@ -38,7 +39,7 @@ class Sitecustomize(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = folder.name
-        with open(os.path.join(KEEPER, "sitecustomize.py")) as file:
+        with open(os.path.join(KEEPER, "muster_debug.py")) as file:
             self.module = self.put("HERE/sitecustomize.py", file.read())
         self.own = os.path.dirname(self.put("own/debugpy.py", DEBUGPY))
 

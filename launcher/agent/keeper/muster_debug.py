@@ -1,8 +1,8 @@
 """Of the rank that `muster.debug` names: its Python program waits here for a debugger.
 
-First in that rank's PYTHONPATH, so that Python runs it before anything else. Nothing that happens
-here ends the program: without debugpy, or without a client in time, it goes on. Then it is as if
-this file were not there: its variable and its directory are gone from the environment of child
+First in that rank's PYTHONPATH as sitecustomize.py, so that Python runs it before anything else.
+Nothing that happens here ends the program: without debugpy, or without a client in time, it goes
+on. Then it is as if this file were not there: its variable and its directory are gone from the environment of child
 processes, and the program's own sitecustomize is run. Python 3.8 or later.
 """
 import importlib.machinery
@@ -14,11 +14,15 @@ import sys
 def _wait(seconds):
     import threading  # only here: most programs that load this file are children
 
+    os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # else it advises about frozen modules
     try:
         import debugpy
     except ImportError:
         return _say("no debugpy in %s: install python3-debugpy, or debugpy with pip; the program"
                     " goes on" % sys.executable)
+    finally:
+        del os.environ["PYDEVD_DISABLE_FILE_VALIDATION"]
+    debugpy.configure(subProcess=False)  # else each child process waits for a client too
     _, port = debugpy.listen(("127.0.0.1", 0))
     _say("waits %g s at most for a debugger at 127.0.0.1:%d of its node; from your machine: "
          "muster forward %s %d" % (seconds, port, _place(), port))
