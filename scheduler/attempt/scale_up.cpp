@@ -167,11 +167,7 @@ void reserve_more(Turn& turn, const Job& job, const Attempt& attempt, std::size_
   }
   if (!attempt.saved_at || attempt.spares.size() >= most) return;
   keep_for_restarts(turn);
-  const auto free = new_candidates(turn, job, attempt);
-  for (const NodeId& id : choose_spares(free, most - attempt.spares.size(), {}, {})) {
-    turn.given.insert(id);
-    turn.decide(SpareAdded{job.id, attempt.id, id});
-  }
+  add_spares(turn, job, attempt, most - attempt.spares.size());
 }
 
 bool pays_to_grow(const Turn& turn, const Job& job, const Attempt& attempt) {
@@ -201,7 +197,7 @@ void grow_by_restart(Turn& turn, const Job& job, const Attempt& attempt) {
 }  // namespace
 
 void grow(Turn& turn, const Job& job, const Attempt& attempt) {
-  if (is_elastic(job.spec) && !is_live(job.spec)) return grow_by_restart(turn, job, attempt);
+  if (restarts_to_scale(job.spec)) return grow_by_restart(turn, job, attempt);
   if (!attempt.has_members() || !phase_of<Running>(attempt)) return;
   if (!lead_in(turn, job, attempt)) let_in(turn, job, attempt);
   take(turn, job, attempt);

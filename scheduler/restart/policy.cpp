@@ -96,7 +96,7 @@ bool has_other_nodes_next(const Job& job, const AttemptCause& cause) {
   const bool is_of_node = cause.reason == StopReason::node_lost ||
                           cause.reason == StopReason::faulty ||
                           cause.failure_class == FailureClass::hw;
-  return is_of_node && cause.made_progress && is_elastic(job.spec) && !is_live(job.spec);
+  return is_of_node && cause.made_progress && restarts_to_scale(job.spec);
 }
 
 // A rank's own word for its preemption is free only after progress, or a program that prints it at
