@@ -189,9 +189,11 @@ void grow_by_restart(Turn& turn, const Job& job, const Attempt& attempt) {
   if (ready == 0 || !pays_to_grow(turn, job, attempt)) {
     return reserve_more(turn, job, attempt, most - held);
   }
+  // Whatever else is free when it starts again joins it, too.
+  const std::string number =
+      held + ready < most ? "at least " + std::to_string(held + ready) : std::to_string(most);
   turn.decide(stop_for(job, attempt, StopReason::rescaled,
-                       "continues with " + count_text(std::min(most, held + ready), "node") +
-                           " instead of " + std::to_string(held)));
+                       "continues with " + number + " nodes instead of " + std::to_string(held)));
 }
 
 }  // namespace
