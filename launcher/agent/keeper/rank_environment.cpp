@@ -61,10 +61,7 @@ std::string input_path(const std::string& name, const InputSpec& input, const At
 
 std::string output_path(const std::string& name, const OutputSpec& output, const StartRanks& start,
                         const AttemptLayout& layout) {
-  if (output.mode == OutputMode::direct && !output.path.empty()) return output.path;
-  if (output.path_kind == PathKind::local && output.mode == OutputMode::rw_mount) {
-    return output.path;
-  }
+  if (output.is_written_at_path()) return output.path;
   const bool shared = !start.shared_outputs.empty() && output.mode != OutputMode::upload;
   return (shared ? start.shared_outputs : layout.outputs) + "/" + name;
 }
