@@ -57,6 +57,7 @@ Reaction default_action(const AttemptCause& cause) {
       Reaction::retry,         // preempted
       Reaction::stop,          // divergence
   };
+  static_assert(std::size(of_class) == EnumWords<FailureClass>::words.size());
   return of_class[static_cast<std::size_t>(cause.failure_class)];
 }
 

@@ -43,6 +43,7 @@ std::string what_is(PathKind kind) {
                                    "data assets are",
                                    "outputs of other jobs are",
                                    "registries are"};
+  static_assert(std::size(words) == EnumWords<PathKind>::words.size());
   return words[static_cast<std::size_t>(kind)];
 }
 
