@@ -50,17 +50,12 @@ void take_submission(const std::vector<Record>& records, Take take) {
 
 std::vector<std::string> places_of(const Home& home, const JobId& id, const JobSpec& spec,
                                    const ComputeTarget& target) {
-  const std::string shared = target.shared_root + "/.muster/" + id.value;
+  const std::string shared = shared_directory(target, id);
   std::vector<std::string> places{home.job(id).string() + "/ckpt", home.outputs(id).string(),
                                   spec.muster.checkpoint_path};
-  if (!target.shared_root.empty()) {
-    places.push_back(shared + "/ckpt");
-    places.push_back(shared + "/outputs");
-  }
+  if (!shared.empty()) places.insert(places.end(), {shared + "/ckpt", shared + "/outputs"});
   for (const auto& [name, output] : spec.outputs) {
-    if (output.path_kind == PathKind::local || output.mode == OutputMode::direct) {
-      places.push_back(output.path);
-    }
+    if (output.is_written_at_path()) places.push_back(output.path);
   }
   std::erase_if(places, [](const std::string& place) {
     std::error_code failed;

@@ -7,6 +7,7 @@
 #include "launcher/wire/json_fields.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -29,13 +30,6 @@ bool is_secret_name(const std::string& name) {
     begin = at + 1;
   }
   return false;
-}
-
-void replace_all(std::string& text, const std::string& what) {
-  if (what.size() < shortest_replaced) return;
-  for (std::size_t at = 0; (at = text.find(what, at)) != text.npos;) {
-    text.replace(at, what.size(), masked);
-  }
 }
 
 // `https://user:password@host`, `…?sig=…`.
@@ -94,7 +88,8 @@ void in_seconds(Document& out, const T& value) {
 
 JobSpec without_secrets(JobSpec spec) {
   const auto hide = [&spec](std::string& value) {
-    replace_all(spec.command, value);
+    const bool is_long = value.size() >= shortest_replaced;
+    if (is_long) spec.command = replaced(std::move(spec.command), value, masked);
     value = masked;
   };
   for (auto& [name, value] : spec.environment_variables) {

@@ -57,6 +57,7 @@ constexpr std::string_view word_of(CheckStatus status) {
 // Higher is worse: a value that was read and is bad is worse than none.
 constexpr int badness_of(CheckStatus status) {
   constexpr int by_status[] = {0, 2, 1};
+  static_assert(std::size(by_status) == check_status_words.size());
   return by_status[static_cast<std::size_t>(status)];
 }
 constexpr std::string_view word_of(Remedy remedy) {

@@ -260,13 +260,6 @@ std::vector<SampleWanted> samples_where(const Streaks& streaks, const CheckRules
   return wanted;
 }
 
-template <class Do>
-void for_each_fault(Streaks& streaks, const std::string& device, Do what) {
-  for (auto& [key, streak] : streaks.by_key) {
-    if (streak.fault && streak.device == device) what(streak);
-  }
-}
-
 }  // namespace
 
 std::string cause_code(const HealthFinding& finding) {
@@ -350,13 +343,10 @@ void note_reboot(Streaks& streaks, Time now) {
 }
 
 void note_reset(Streaks& streaks, const std::string& device, Time now) {
-  for_each_fault(streaks, device, [&](Streak& streak) {
+  for (auto& [key, streak] : streaks.by_key) {
+    if (!streak.fault || streak.device != device) continue;
     if (streak.fault->severity.remedy <= Remedy::reset) mark_repaired(streak, now);
-  });
-}
-
-void note_repair(Streaks& streaks, const std::string& device, Time now) {
-  for_each_fault(streaks, device, [&](Streak& streak) { mark_repaired(streak, now); });
+  }
 }
 
 }  // namespace muster

@@ -112,10 +112,8 @@ const Streak* find_streak(const Streaks& streaks, const std::string& check,
 bool has_answered(const Streaks& streaks, const std::string& check);
 
 // The host booted: what was suspected before is no more, what called for a reset or a reboot has
-// had it.
+// had it. A fault of `rma` is over when a person says so: then an agent forgets its streak.
 void note_reboot(Streaks& streaks, Time now);
 void note_reset(Streaks& streaks, const std::string& device, Time now);
-// A person says that the device is repaired: the only way out of `rma`.
-void note_repair(Streaks& streaks, const std::string& device, Time now);
 
 }  // namespace muster

@@ -118,15 +118,9 @@ struct MembersSet {
   MUSTER_FIELDS(job, attempt, members_epoch, error)
 };
 
-struct RankOutput {  // payload: bytes of the rank's output (stdout and stderr as written) at
-                     // `offset`
+// payload: bytes of the rank's output (stdout and stderr as written) at `offset`
+struct RankOutput : OutputPlace {
   static constexpr const char* kind = "rank_output";
-  JobId job;
-  AttemptId attempt;
-  RankId rank;
-  std::int64_t offset = 0;
-
-  MUSTER_FIELDS(job, attempt, rank, offset)
 };
 
 // On the node's raw_time(): it was alive at the one and dead at the other.

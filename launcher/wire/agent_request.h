@@ -269,15 +269,19 @@ struct CollectOutputs : HeldAttempt {
   static constexpr const char* kind = "collect_outputs";
 };
 
-// All bytes of the rank's output before `offset` are safe in the job's log.
-struct OutputAck {
-  static constexpr const char* kind = "output_ack";
+// A place in what a rank writes.
+struct OutputPlace {
   JobId job;
   AttemptId attempt;
   RankId rank;
   std::int64_t offset = 0;
 
   MUSTER_FIELDS(job, attempt, rank, offset)
+};
+
+// All bytes of the rank's output before `offset` are safe in the job's log.
+struct OutputAck : OutputPlace {
+  static constexpr const char* kind = "output_ack";
 };
 
 // Nothing about this attempt is wanted any more.
@@ -384,9 +388,8 @@ struct RemoteStartEnded {
   MUSTER_FIELDS(ticket, status, error)
 };
 
-// What a command behind the door writes. From the node where it runs, and on to the one that asked.
-struct RemoteOutput {  // payload: bytes
-  static constexpr const char* kind = "remote_output";
+// A place in what a command behind the door writes.
+struct RemotePlace {
   JobId job;
   AttemptId attempt;
   std::int64_t number = 0;  // of the ticket
@@ -396,16 +399,14 @@ struct RemoteOutput {  // payload: bytes
   MUSTER_FIELDS(job, attempt, number, offset, node)
 };
 
-// The other way: everything before `offset` has been passed to who asked.
-struct RemoteOutputAck {
-  static constexpr const char* kind = "remote_output_ack";
-  JobId job;
-  AttemptId attempt;
-  std::int64_t number = 0;
-  std::int64_t offset = 0;
-  std::string node;
+// From the node where it runs, and on to the one that asked.
+struct RemoteOutput : RemotePlace {  // payload: bytes
+  static constexpr const char* kind = "remote_output";
+};
 
-  MUSTER_FIELDS(job, attempt, number, offset, node)
+// The other way: everything before `offset` has been passed to who asked.
+struct RemoteOutputAck : RemotePlace {
+  static constexpr const char* kind = "remote_output_ack";
 };
 
 // A person says that the node is sound: faults believed until then are over, as if repaired.

@@ -167,11 +167,7 @@ void reserve_more(Turn& turn, const Job& job, const Attempt& attempt, std::size_
   }
   if (!attempt.saved_at || attempt.spares.size() >= most) return;
   keep_for_restarts(turn);
-  const auto free = new_candidates(turn, job, attempt);
-  for (const NodeId& id : choose_spares(free, most - attempt.spares.size(), {}, {})) {
-    turn.given.insert(id);
-    turn.decide(SpareAdded{job.id, attempt.id, id});
-  }
+  add_spares(turn, job, attempt, most - attempt.spares.size());
 }
 
 bool pays_to_grow(const Turn& turn, const Job& job, const Attempt& attempt) {
@@ -193,15 +189,17 @@ void grow_by_restart(Turn& turn, const Job& job, const Attempt& attempt) {
   if (ready == 0 || !pays_to_grow(turn, job, attempt)) {
     return reserve_more(turn, job, attempt, most - held);
   }
+  // Whatever else is free when it starts again joins it, too.
+  const std::string number =
+      held + ready < most ? "at least " + std::to_string(held + ready) : std::to_string(most);
   turn.decide(stop_for(job, attempt, StopReason::rescaled,
-                       "continues with " + count_text(std::min(most, held + ready), "node") +
-                           " instead of " + std::to_string(held)));
+                       "continues with " + number + " nodes instead of " + std::to_string(held)));
 }
 
 }  // namespace
 
 void grow(Turn& turn, const Job& job, const Attempt& attempt) {
-  if (is_elastic(job.spec) && !is_live(job.spec)) return grow_by_restart(turn, job, attempt);
+  if (restarts_to_scale(job.spec)) return grow_by_restart(turn, job, attempt);
   if (!attempt.has_members() || !phase_of<Running>(attempt)) return;
   if (!lead_in(turn, job, attempt)) let_in(turn, job, attempt);
   take(turn, job, attempt);

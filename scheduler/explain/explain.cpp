@@ -155,7 +155,9 @@ class Explainer {
         exit_text(record.status) + (record.asked_to_stop ? " (terminated by muster)" : "") +
         after_step());
   }
-  void tell(const ProgressSeen& record) { step_ = record.step; }
+  void tell(const ProgressSeen& record) {
+    if (record.step > 0) step_ = record.step;  // 0: only a checkpoint is told of
+  }
   void tell(const NodeClean& record) {
     if (record.unkillable.empty()) return;
     say(record.node.value + " has processes that survive SIGKILL: " + list_text(record.unkillable));

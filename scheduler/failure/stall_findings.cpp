@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "scheduler/failure/stall_watch.h"
+#include "scheduler/model/names.h"
 #include "scheduler/state/sentences.h"
 
 namespace muster {
@@ -305,6 +306,7 @@ std::string StallWatch::what_it_does(RankId id) const {
   const std::string words[] = {" moves data", " computes", " does nothing",
                                " is in uninterruptible sleep (state D" + process + ")",
                                " is stopped by a signal (state T" + process + ")"};
+  static_assert(std::size(words) == EnumWords<Doing>::words.size());
   return words[static_cast<std::size_t>(rank.doing)] + late;
 }
 

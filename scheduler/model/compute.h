@@ -111,4 +111,9 @@ struct ComputeTarget {
                 connect, notice_file, health, remedies)
 };
 
+// Of a job, where all its nodes see it; empty: they see none.
+inline std::string shared_directory(const ComputeTarget& target, const JobId& job) {
+  return target.shared_root.empty() ? "" : target.shared_root + "/.muster/" + job.value;
+}
+
 }  // namespace muster

@@ -65,6 +65,12 @@ struct OutputSpec {
   std::string asset_name;
   std::string asset_version;
 
+  // By the ranks themselves; else below the outputs of the job, from which it is collected.
+  bool is_written_at_path() const {
+    const bool is_here = path_kind == PathKind::local && mode == OutputMode::rw_mount;
+    return !path.empty() && (is_here || mode == OutputMode::direct);
+  }
+
   MUSTER_FIELDS(type, mode, path_kind, path, asset_name, asset_version)
 };
 

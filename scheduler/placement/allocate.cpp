@@ -258,6 +258,14 @@ std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt&
   return all;
 }
 
+void add_spares(Turn& turn, const Job& job, const Attempt& attempt, std::size_t wanted) {
+  const auto free = new_candidates(turn, job, attempt);
+  for (const NodeId& id : choose_spares(free, wanted, {}, nullptr)) {
+    turn.given.insert(id);
+    turn.decide(SpareAdded{job.id, attempt.id, id});
+  }
+}
+
 // Others are looked for while the gang gathers and when one is given back: not at every turn.
 void handle_spares(Turn& turn, const Job& job, const Attempt& attempt) {
   std::size_t kept = 0;
@@ -270,11 +278,7 @@ void handle_spares(Turn& turn, const Job& job, const Attempt& attempt) {
   }
   const bool looks = kept < attempt.spares.size() || phase_of<Gathering>(attempt);
   if (!looks || kept >= spares_wanted(job) || somebody_waits(turn.state, job)) return;
-  const auto free = new_candidates(turn, job, attempt);
-  for (const NodeId& id : choose_spares(free, spares_wanted(job) - kept, {}, nullptr)) {
-    turn.given.insert(id);
-    turn.decide(SpareAdded{job.id, attempt.id, id});
-  }
+  add_spares(turn, job, attempt, spares_wanted(job) - kept);
 }
 
 }  // namespace muster

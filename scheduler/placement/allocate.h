@@ -31,6 +31,9 @@ bool has_ready_spare(Turn& turn, const Job& job, const Attempt& attempt);
 
 std::vector<NodeId> ready_spares(Turn& turn, const Job& job, const Attempt& attempt);
 
+// As many spares more as it wants and there are free nodes for.
+void add_spares(Turn& turn, const Job& job, const Attempt& attempt, std::size_t wanted);
+
 // Nodes that this attempt has not found unfit already.
 std::vector<Candidate> new_candidates(Turn& turn, const Job& job, const Attempt& attempt);
 

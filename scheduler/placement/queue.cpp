@@ -304,7 +304,9 @@ void keep_replacements(Turn& turn, const Job& job, const Supply& supply) {
 
 // It would go on with fewer nodes than it had, and asks for spares: one may come free.
 bool awaits_spare(Turn& turn, const Job& job, const Supply& supply) {
-  if (is_live(job.spec) || !is_restarting(job) || spares_wanted(job) == 0) return false;
+  if (!restarts_to_scale(job.spec) || !is_restarting(job) || spares_wanted(job) == 0) {
+    return false;
+  }
   const PastAttempt& last = job.past.back();
   return placed_count(job, supply) < last.nodes.size() &&
          !turn.moment.reached(last.ended_at + job.spec.muster.elastic.wait);

@@ -57,6 +57,7 @@ Reaction default_action(const AttemptCause& cause) {
       Reaction::retry,         // preempted
       Reaction::stop,          // divergence
   };
+  static_assert(std::size(of_class) == EnumWords<FailureClass>::words.size());
   return of_class[static_cast<std::size_t>(cause.failure_class)];
 }
 
@@ -96,7 +97,7 @@ bool has_other_nodes_next(const Job& job, const AttemptCause& cause) {
   const bool is_of_node = cause.reason == StopReason::node_lost ||
                           cause.reason == StopReason::faulty ||
                           cause.failure_class == FailureClass::hw;
-  return is_of_node && cause.made_progress && is_elastic(job.spec) && !is_live(job.spec);
+  return is_of_node && cause.made_progress && restarts_to_scale(job.spec);
 }
 
 // A rank's own word for its preemption is free only after progress, or a program that prints it at

@@ -18,6 +18,10 @@ bool is_live(const JobSpec& spec) {
   return is_elastic(spec) && spec.muster.elastic.mode == ElasticMode::live;
 }
 
+bool restarts_to_scale(const JobSpec& spec) {
+  return is_elastic(spec) && !is_live(spec);
+}
+
 NodeRange node_range(const JobSpec& spec) {
   const auto at_least_one = [](int count) { return static_cast<std::size_t>(std::max(1, count)); };
   const std::size_t fixed = at_least_one(spec.instance_count);

@@ -15,8 +15,9 @@ struct NodeRange {
 };
 
 bool is_elastic(const JobSpec& spec);
-bool is_live(const JobSpec& spec);  // its members change while it runs
-NodeRange node_range(const JobSpec& spec);  // both are one number when the job is not elastic
+bool is_live(const JobSpec& spec);            // its members change while it runs
+bool restarts_to_scale(const JobSpec& spec);  // elastic, and not live
+NodeRange node_range(const JobSpec& spec);    // both are one number when the job is not elastic
 
 // What its ranks do counts for the attempt. Of an elastic attempt: it is a member; before there are
 // any: it does not go.

@@ -68,6 +68,13 @@ std::string without_controls(std::string_view text) {
   return shown;
 }
 
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
 std::string enumerated(const std::vector<std::string>& parts, std::string_view last) {
   if (parts.size() < 2) return joined(parts);
   std::vector<std::string> first(parts.begin(), parts.end() - 1);

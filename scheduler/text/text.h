@@ -49,6 +49,9 @@ std::vector<std::string_view> words_in(std::string_view text,
 std::optional<std::string_view> value_in_lines(std::string_view text, std::string_view key,
                                                char mark);
 
+// Each `from`, which is not empty, becomes `to`; not again in what was put in.
+std::string replaced(std::string text, std::string_view from, std::string_view to);
+
 // Whether a text is letters, digits and characters of `also`, and not empty.
 bool is_word_of(std::string_view text, std::string_view also);
 

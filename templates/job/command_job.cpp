@@ -78,7 +78,8 @@ void check_nodes(const Value& root, const JobSpec& spec) {
 
 void check_processes(const Value& distribution, const Value& command, const JobSpec& spec) {
   const bool silent = spec.distribution.type == DistributionType::none && !distribution.given();
-  if (silent && spec.instance_count > 1 && command.given()) {
+  // With remote_start one process on each node is meant: a launcher starts the others.
+  if (silent && spec.instance_count > 1 && command.given() && !spec.muster.remote_start) {
     command.warning("without 'distribution' each of the " + std::to_string(spec.instance_count) +
                     " nodes runs one process that gets node variables only");
   }

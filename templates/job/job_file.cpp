@@ -2,6 +2,7 @@
 
 #include "scheduler/model/names.h"
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/node.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/value.h"
@@ -9,14 +10,6 @@
 namespace muster {
 
 namespace {
-
-void fill_replaced(std::string& text, std::string_view placeholder, const std::string& name) {
-  std::size_t at = 0;
-  while ((at = text.find(placeholder, at)) != std::string::npos) {
-    text.replace(at, placeholder.size(), name);
-    at += name.size();
-  }
-}
 
 // The built-in environment: the host's own.
 constexpr const char* host_environment = "azureml:host";
@@ -50,6 +43,7 @@ std::string what_is(PathKind kind) {
                                    "data assets are",
                                    "outputs of other jobs are",
                                    "registries are"};
+  static_assert(std::size(words) == EnumWords<PathKind>::words.size());
   return words[static_cast<std::size_t>(kind)];
 }
 
@@ -186,7 +180,9 @@ const char* file_reason(FileKind kind) {
 
 void give_name(JobSpec& spec, const std::string& name) {
   spec.name = name;
-  for (auto& [key, output] : spec.outputs) fill_replaced(output.path, "\x01name\x02", name);
+  for (auto& [key, output] : spec.outputs) {
+    output.path = replaced(std::move(output.path), "\x01name\x02", name);
+  }
 }
 
 Finding finding_about(const JobFile& job, Severity severity, const std::string& key,

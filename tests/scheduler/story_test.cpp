@@ -50,6 +50,15 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 
+TEST_CASE("explain says nothing of the step of a program that tells none") {
+  Bench bench(a_job().on_nodes(2));
+  bench.progress(0, sealed(100));
+  bench.fail_and_retry(1, {0, SIGKILL});
+  const std::string text = joined(explain_text(bench.journal));
+  CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGKILL\n"));
+  CHECK_THAT(text, !ContainsSubstring("after step"));
+}
+
 TEST_CASE("explain tells the gist of a failure in four lines, five with a fault of a node") {
   const auto lines = explain_text(a_story().journal, true);
   REQUIRE(lines.size() == 4);

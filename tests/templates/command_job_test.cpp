@@ -369,7 +369,8 @@ TEST_CASE("several nodes without 'distribution' are warned of, one node is not")
   CHECK_THAT(findings_of(job_head + "resources: {instance_count: 2}\n"),
              ContainsSubstring("without 'distribution' each of the 2 " + warning));
   for (const char* silent : {"", "resources: {instance_count: 1}\n",
-                             "resources: {instance_count: 2}\ndistribution: {type: pytorch}\n"}) {
+                             "resources: {instance_count: 2}\ndistribution: {type: pytorch}\n",
+                             "resources: {instance_count: 2}\nmuster: {remote_start: true}\n"}) {
     CAPTURE(silent);
     CHECK_THAT(findings_of(job_head + silent), !ContainsSubstring(warning));
   }

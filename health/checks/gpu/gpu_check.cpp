@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "health/checks/gpu/sources.h"
+#include "health/model/profile.h"
 
 namespace muster {
 
@@ -109,8 +110,7 @@ std::optional<std::int64_t> GpuCheck::growth_of_links(std::string_view prefix,
 }
 
 bool GpuCheck::is_required() const {
-  const auto& required = input_.profile.required;
-  return std::ranges::find(required, input_.check().id) != required.end();
+  return muster::is_required(input_.profile, input_.check().id);
 }
 
 double GpuCheck::seconds() const {

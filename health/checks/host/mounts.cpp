@@ -105,7 +105,8 @@ void judge_read_only(JudgedCheck& judged, const CheckInput& input) {
   const bool is_whole = reading.ok() && !mounts.empty();
   if (!is_whole) judged.unreadable(mountinfo, reading);
   for (const Mount& mount : mounts) {
-    if (!has_turned_read_only(mount)) continue;
+    const bool is_left_out = is_excluded(input.profile, input.check().id, mount.point);
+    if (is_left_out || !has_turned_read_only(mount)) continue;
     judged.fail(mount.point, "writable");
     judged.add_evidence(mount.point + " " + mount.type + " " + mount.source + " " + mount.options +
                         " " + mount.system_options);

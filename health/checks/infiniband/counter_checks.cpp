@@ -385,7 +385,7 @@ std::span<const CheckSpec> infiniband_counter_checks() {
     {.id = "ib.flap", .source = "kmsg", .says = "< 3 in 24 h", .severity = drain, .believe = event,
      .phases = when("T"), .cost = 1us, .group = infiniband_state,
      .limits = {boot_grace, {"window_h", "h", 24}, {"drain_per_window", "flaps", 3},
-                {"clean_h", "h", 24}, {"clean_tested_h", "h", 6}, {"clear_after_s", "s", 6 * 3600}},
+                {"clean_h", "h", 24}, {"clear_after_s", "s", 6 * 3600}},
      .judge = [](const CheckInput& input) { return input.ib->facts.flaps.judge(input); }},
   };
   // clang-format on

@@ -72,11 +72,6 @@ void LinkFlaps::observe_down(std::string_view pci_address, const SourceFiles& fi
   if (downs.size() > downs_max) downs.erase(downs.begin());
 }
 
-void LinkFlaps::note_loop_passed(const std::string& device, milliseconds at) {
-  const auto found = tracks_.find(device);
-  if (found != tracks_.end()) found->second.loop_passed = at;
-}
-
 HealthFinding LinkFlaps::judge_port(const CheckInput& input, const InfinibandPort& port,
                                     milliseconds now) const {
   const hours window = limit_in_hours(input, "window_h");
@@ -89,9 +84,7 @@ HealthFinding LinkFlaps::judge_port(const CheckInput& input, const InfinibandPor
   if (found == tracks_.end() || found->second.downs.empty()) return finding;
   const LinkFlapTrack& track = found->second;
   const milliseconds last = track.downs.back();
-  const bool is_tested = track.loop_passed && *track.loop_passed >= last;
-  const hours clean =
-      is_tested ? limit_in_hours(input, "clean_tested_h") : limit_in_hours(input, "clean_h");
+  const hours clean = limit_in_hours(input, "clean_h");
   if (now - last >= clean) return finding;
   const auto most = static_cast<double>(most_within(since_clean(track.downs, clean), window));
   finding.value = shown_number(most);

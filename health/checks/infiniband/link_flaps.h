@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,10 +18,9 @@ namespace muster {
 struct LinkFlapTrack {
   std::string device;  // "mlx5_3"
   std::vector<std::chrono::milliseconds> downs;
-  std::optional<std::chrono::milliseconds> loop_passed;  // the latest test
   friend bool operator==(const LinkFlapTrack&, const LinkFlapTrack&) = default;
 
-  MUSTER_FIELDS(device, downs, loop_passed)
+  MUSTER_FIELDS(device, downs)
 };
 
 class LinkFlaps {
@@ -35,8 +33,6 @@ class LinkFlaps {
   void observe_down(std::string_view pci_address, const SourceFiles& files,
                     const HealthProfile& profile, std::chrono::milliseconds at,
                     std::chrono::seconds since_boot);
-  // The link carried a test's load: six clean hours are now enough, else a day's.
-  void note_loop_passed(const std::string& device, std::chrono::milliseconds at);
   std::vector<HealthFinding> judge(const CheckInput& input) const;
   std::vector<LinkFlapTrack> state() const;
 

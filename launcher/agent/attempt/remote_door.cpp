@@ -9,25 +9,21 @@
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
 #include "runtime/protocol/number_text.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
-constexpr const char* code_mark = "\x01" "code" "\x02";
+constexpr const char* code_mark =
+    "\x01"
+    "code"
+    "\x02";
 constexpr std::uint64_t numbers_limit = 1'000'000'000;
 // A launcher has a few on each node at a time; each holds three descriptors of the agent.
 constexpr std::ptrdiff_t live_commands_limit = 64;
 // An ended one is remembered, since its end may be asked for again.
 constexpr std::size_t commands_limit = 4096;
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
 
 }  // namespace
 

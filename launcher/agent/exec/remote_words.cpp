@@ -1,7 +1,9 @@
 #include "launcher/agent/exec/remote_words.h"
 
-#include <algorithm>
+#include <span>
 #include <string_view>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -14,12 +16,6 @@ constexpr std::string_view ssh_switches = "46AaCfGgKkMNnqsTtVvXxYy";
 constexpr std::string_view ssh_settings = "BbcDEeFIiJLlmOopQRSWw";
 constexpr std::string_view pdsh_switches = "SNqbdi";
 constexpr std::string_view pdsh_settings = "wfRltux";
-
-std::string join_words(const Words& words, std::size_t from) {
-  std::string text;
-  for (std::size_t at = from; at < words.size(); ++at) text += (at > from ? " " : "") + words[at];
-  return text;
-}
 
 struct OptionLetters {
   std::string_view switches;
@@ -56,14 +52,6 @@ Status take_options(const Words& words, std::size_t& at, const OptionLetters& kn
   return Done{};
 }
 
-void add_hosts(const std::string& list, std::vector<std::string>& hosts) {
-  for (std::size_t from = 0; from <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    if (comma > from) hosts.push_back(list.substr(from, comma - from));
-    from = comma + 1;
-  }
-}
-
 }  // namespace
 
 Result<RemoteCall> read_ssh_words(const Words& words) {
@@ -77,7 +65,7 @@ Result<RemoteCall> read_ssh_words(const Words& words) {
   const std::string& place = words[at++];
   call.hosts.push_back(place.substr(place.rfind('@') + 1));
   if (Status taken = take_options(words, at, known, nothing); !taken) return taken.error();
-  call.command = join_words(words, at);
+  call.command = joined(std::span(words).subspan(at), " ");
   if (call.hosts.front().empty() || call.command.empty()) {
     return Error{"HOST and a command are needed"};
   }
@@ -91,14 +79,15 @@ Result<RemoteCall> read_pdsh_words(const Words& words) {
   const auto take = [&](char option, const std::string& value) {
     if (option == 'S') call.returns_codes = true;
     if (option == 'N') call.is_labelled = false;
-    if (option == 'w') add_hosts(value, call.hosts);
     leaves_out |= option == 'x';
+    if (option != 'w') return;
+    for (const std::string_view host : words_in(value, ",")) call.hosts.emplace_back(host);
   };
   std::size_t at = 0;
   Status taken = take_options(words, at, {pdsh_switches, pdsh_settings}, take);
   if (!taken) return taken.error();
   if (leaves_out) return Error{"the option -x is unsupported here"};
-  call.command = join_words(words, at);
+  call.command = joined(std::span(words).subspan(at), " ");
   if (call.hosts.empty() || call.command.empty()) return Error{"-w HOSTS and a command are needed"};
   return call;
 }

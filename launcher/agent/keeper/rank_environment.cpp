@@ -2,6 +2,7 @@
 
 #include "runtime/protocol/environment.h"
 #include "scheduler/restart/pattern.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -17,13 +18,6 @@ std::string file_name_of(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-void replace_all(std::string& text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
-
 constexpr const char* env_mlflow = "MLFLOW_TRACKING_URI";
 
 // The first that the command names in letters which a shell takes as they are.
@@ -36,7 +30,7 @@ std::string python_of(const std::string& command) {
 // Ranks that start together on a database that is not there fail while they make it: the first
 // makes it, and the others wait. Where that fails, each rank but the first gets one of its own.
 std::string with_mlflow_database(std::string command) {
-  std::string first = R"(_db=${MLFLOW_TRACKING_URI#sqlite:///}
+  const std::string first = R"(_db=${MLFLOW_TRACKING_URI#sqlite:///}
 (flock 9; [ -e "$_db" ] || [ -e "$_db.none" ] || {
  timeout 300 PYTHON -m mlflow db upgrade "sqlite:///$_db.new" >/dev/null 2>&1 </dev/null &&
  mv "$_db.new" "$_db"; } || { : >"$_db.none"
@@ -44,8 +38,7 @@ std::string with_mlflow_database(std::string command) {
 }) 9<"${_db%/*}"
 [ ! -e "$_db.none" ] || [ "${LOCAL_RANK:-0}" = 0 ] || MLFLOW_TRACKING_URI=sqlite:///$_db.$LOCAL_RANK
 )";
-  replace_all(first, "PYTHON", python_of(command));
-  return first + command;
+  return replaced(first, "PYTHON", python_of(command)) + command;
 }
 
 // A name that the shell would obey is named by its variable, whatever quotes are around it.
@@ -68,10 +61,7 @@ std::string input_path(const std::string& name, const InputSpec& input, const At
 
 std::string output_path(const std::string& name, const OutputSpec& output, const StartRanks& start,
                         const AttemptLayout& layout) {
-  if (output.mode == OutputMode::direct && !output.path.empty()) return output.path;
-  if (output.path_kind == PathKind::local && output.mode == OutputMode::rw_mount) {
-    return output.path;
-  }
+  if (output.is_written_at_path()) return output.path;
   const bool shared = !start.shared_outputs.empty() && output.mode != OutputMode::upload;
   return (shared ? start.shared_outputs : layout.outputs) + "/" + name;
 }
@@ -219,16 +209,15 @@ Environment rank_environment(const RankSetting& setting, const RankLaunch& rank,
 std::string rank_command(const StartRanks& start, const DataPaths& paths) {
   std::string command = start.command;
   for (const auto& [name, path] : paths.inputs) {
-    replace_all(command, "\x01inputs." + name + "\x02", path);
+    command = replaced(std::move(command), "\x01inputs." + name + "\x02", path);
   }
   for (const auto& [name, path] : paths.outputs) {
-    replace_all(command, "\x01outputs." + name + "\x02", path);
+    command = replaced(std::move(command), "\x01outputs." + name + "\x02", path);
   }
   if (start.resume_from && !start.resume_argument.empty()) {
-    std::string argument = start.resume_argument;
-    replace_all(argument, "{checkpoint}", in_command(start.resume_from->directory));
-    replace_all(argument, "{step}", std::to_string(start.resume_from->step));
-    command += " " + argument;
+    const std::string argument =
+        replaced(start.resume_argument, "{checkpoint}", in_command(start.resume_from->directory));
+    command += " " + replaced(argument, "{step}", std::to_string(start.resume_from->step));
   }
   const bool makes_database = start.metrics_mlflow && !start.environment.contains(env_mlflow);
   return makes_database ? with_mlflow_database(command) : command;

@@ -72,15 +72,15 @@ RemoteDoor door_of(const State& state, const Job& job, const Attempt& attempt) {
 std::string checkpoint_path_of(const Job& job, const Home& home) {
   if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;
   if (is_on_this_machine(job)) return (home.job(job.id) / "ckpt").string();
-  if (job.target.shared_root.empty()) return {};
-  return job.target.shared_root + "/.muster/" + job.id.value + "/ckpt";
+  const std::string shared = shared_directory(job.target, job.id);
+  return shared.empty() ? "" : shared + "/ckpt";
 }
 
 // Where outputs go when every node can write there directly; empty: collected from the nodes.
 std::string shared_outputs_of(const Job& job, const Home& home) {
   if (is_on_this_machine(job)) return home.outputs(job.id).string();
-  if (job.target.shared_root.empty()) return {};
-  return job.target.shared_root + "/.muster/" + job.id.value + "/outputs";
+  const std::string shared = shared_directory(job.target, job.id);
+  return shared.empty() ? "" : shared + "/outputs";
 }
 
 // muster-train's checkpoints are known as such; what it exports is none.
@@ -96,10 +96,7 @@ ForeignSaves saves_of(const Job& job, const Attempt* attempt, const Home& home) 
   const std::string shared = shared_outputs_of(job, home);
   if (!shared.empty()) saves.directories.push_back(shared);
   for (const auto& [name, output] : job.spec.outputs) {
-    const bool is_there =
-        output.mode == OutputMode::direct ||
-        (output.path_kind == PathKind::local && output.mode == OutputMode::rw_mount);
-    if (is_there && !output.path.empty()) saves.directories.push_back(output.path);
+    if (output.is_written_at_path()) saves.directories.push_back(output.path);
   }
   return saves;
 }

@@ -64,6 +64,20 @@ TEST_CASE("a node that comes is reserved after a first checkpoint and used at th
   CHECK(bench.violations().empty());
 }
 
+TEST_CASE("it says how many nodes it has at least, and takes what else is free") {
+  ElasticBench bench(restarted(1, 4), 2);
+  bench.link(3);
+  bench.progress(10, saved_at(10));
+  bench.pass(Seconds{5});
+  bench.obey();
+  bench.pass(Seconds{100});
+  bench.link(4);
+  bench.progress(20, saved_at(20));
+  CHECK(bench.the<StopBegun>().sentence == "continues with at least 3 nodes instead of 2");
+  bench.obey();
+  CHECK(bench.nodes() == Names{"h01", "h02", "h03", "h04"});
+}
+
 TEST_CASE("it does not grow before ten times what its start took, or grow_after") {
   Bench bench;
   bench.link_all(4);

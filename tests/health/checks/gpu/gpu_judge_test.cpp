@@ -54,10 +54,13 @@ TEST_CASE("a healthy older node passes everything") {
   }
   // Its driver tells no recovery action: left out, but not where it is required.
   CHECK(finding_of(findings, "gpu.recovery_action", "gpu0") == nullptr);
-  profile.required = {"gpu.recovery_action"};
-  const auto required = judged_readings(now, nullptr, true, profile);
-  REQUIRE(finding_of(required, "gpu.recovery_action", "gpu0") != nullptr);
-  CHECK(finding_of(required, "gpu.recovery_action", "gpu0")->status == CheckStatus::unknown);
+  for (const char* pattern : {"gpu.recovery_action", "gpu.*"}) {
+    INFO(pattern);
+    profile.required = {pattern};
+    const auto required = judged_readings(now, nullptr, true, profile);
+    REQUIRE(finding_of(required, "gpu.recovery_action", "gpu0") != nullptr);
+    CHECK(finding_of(required, "gpu.recovery_action", "gpu0")->status == CheckStatus::unknown);
+  }
 }
 
 TEST_CASE("what is wrong with a GPU leads to its remedy") {

@@ -59,6 +59,17 @@ TEST_CASE("a file system that the kernel made read-only fails, one that a person
   CHECK(judged("host.ro", with_mounts(rows[0].text), fake_profile())[0].evidence.size() == 1);
 }
 
+TEST_CASE("a file system that the profile leaves out may be read-only") {
+  const std::string one = "22 1 8:1 / /scratch rw - ext4 /dev/sda1 ro\n";
+  HealthProfile profile;
+  profile.exclude = {{"host.ro", "/scratch", "worn out"}};
+  CHECK(judged("host.ro", with_mounts(one), profile)[0].status == CheckStatus::pass);
+  const std::string another = "23 1 8:2 / /data rw - ext4 /dev/sdb1 ro\n";
+  const auto findings = judged("host.ro", with_mounts(one + another), profile);
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].value == "/data");
+}
+
 TEST_CASE("a table of mounts that was cut off still tells what it shows") {
   SourceFiles files;
   files.add("/proc/self/mountinfo",

@@ -135,7 +135,7 @@ TEST_CASE("with remote_start node 0 has commands run on nodes of its attempt, an
   CHECK(job.started(1).empty());
 
   // What they write goes to node 0, and its word that it was taken back.
-  const RemoteOutput piece{{"j"}, {}, 7, 3, "forged"};
+  const RemoteOutput piece{{{"j"}, {}, 7, 3, "forged"}};
   job.relay.take({"n3"}, piece, "not theirs");
   CHECK(job.wires[0]->take<RemoteOutput>().empty());
   job.relay.take({"n2"}, piece, "words");
@@ -143,11 +143,11 @@ TEST_CASE("with remote_start node 0 has commands run on nodes of its attempt, an
   REQUIRE(passed.size() == 1);
   CHECK(passed[0].node == "n2");
   CHECK(passed[0].offset == 3);
-  job.relay.take({"n2"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n2"}, {});
-  job.relay.take({"n1"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n3"}, {});
+  job.relay.take({"n2"}, RemoteOutputAck{{{"j"}, {}, 7, 8, "n2"}}, {});
+  job.relay.take({"n1"}, RemoteOutputAck{{{"j"}, {}, 7, 8, "n3"}}, {});
   CHECK(job.wires[1]->take<RemoteOutputAck>().empty());
   CHECK(job.wires[2]->take<RemoteOutputAck>().empty());
-  job.relay.take({"n1"}, RemoteOutputAck{{"j"}, {}, 7, 8, "n2"}, {});
+  job.relay.take({"n1"}, RemoteOutputAck{{{"j"}, {}, 7, 8, "n2"}}, {});
   CHECK(job.wires[1]->take<RemoteOutputAck>().at(0).offset == 8);
 }
 
