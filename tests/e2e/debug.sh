@@ -52,34 +52,7 @@ port=$(sed -n 's/.*--rank 1 \([0-9]*\).*/\1/p' "$log" | head -n 1)
 "$MUSTER" forward attached --rank 1 "0:$port" >"$work/ports" 2>&1 &
 forward=$!
 until_true 20 grep -q '127.0.0.1:' "$work/ports"
-cat >"$work/client.py" <<'PYTHON'
-# As much of the Debug Adapter Protocol as attaches and lets the program go on.
-import json, socket, sys
-peer = socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=30)
-stream, number = peer.makefile("rb"), 0
-def send(command, **arguments):
-    global number
-    number += 1
-    text = json.dumps({"seq": number, "type": "request", "command": command,
-                       "arguments": arguments}).encode()
-    peer.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
-def until(kind, name):
-    while True:
-        size = 0
-        while (line := stream.readline().strip()):
-            if line.lower().startswith(b"content-length:"): size = int(line.split(b":")[1])
-        assert size, "the adapter hung up"
-        said = json.loads(stream.read(size))
-        if said["type"] == kind and said.get("command", said.get("event")) == name:
-            assert said.get("success", True), said
-            return said
-send("initialize", adapterID="muster"); until("response", "initialize")
-send("attach", connect={"host": "127.0.0.1", "port": int(sys.argv[1])})
-until("event", "initialized")
-send("configurationDone"); until("response", "attach")
-until("event", "terminated")
-PYTHON
-/usr/bin/python3 "$work/client.py" "$(sed 's/.*127.0.0.1:\([0-9]*\) .*/\1/' "$work/ports")" \
+/usr/bin/python3 "$source/tests/programs/dap_client.py" "$(sed 's/.*127.0.0.1:\([0-9]*\) .*/\1/' "$work/ports")" \
   >"$work/out" 2>&1 || { cat "$work/out" "$log"; fail "the client"; }
 kill $forward
 expect 0 "$MUSTER" wait attached
