@@ -6,6 +6,7 @@
 
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
@@ -87,9 +88,7 @@ Checked<Certificate> parse_certificate(std::string_view text) {
 }
 
 Checked<Certificate> read_certificate(const std::string& path) {
-  const std::filesystem::path directory = std::filesystem::path(path).lexically_normal();
-  const std::string name =
-      (directory.has_filename() ? directory : directory.parent_path()).filename().string();
+  const std::string name = std::filesystem::path(normal_path(path)).filename().string();
   const std::string file = path + "/" + checkpoint_cert_name;
   std::error_code code;
   if (!std::filesystem::exists(file, code) && !code) {

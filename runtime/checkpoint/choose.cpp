@@ -61,15 +61,6 @@ std::uint64_t highest_generation(const std::vector<CheckpointName>& names,
   return highest;
 }
 
-// The log's word about a quarantine counts before the certificate's.
-CheckpointStanding standing_in(const ResumeLog& log, const std::string& directory,
-                               const std::string& path) {
-  const auto logged = log.quarantined.find(directory);
-  if (logged != log.quarantined.end()) return logged->second;
-  const auto certificate = read_certificate(path);
-  return certificate ? certificate.value().standing : CheckpointGrade::committed;
-}
-
 bool is_newer(const FoundCheckpoint& a, const FoundCheckpoint& b) {
   return std::tie(a.step, a.generation) > std::tie(b.step, b.generation);
 }
@@ -134,13 +125,13 @@ CheckpointSearch search_checkpoints(const std::string& root) {
       lineage = manifest.value().lineage;
       lineage_generation = name.generation;
     }
-    const CheckpointStanding standing = standing_in(log, directory, path);
+    const CheckpointStanding standing = standing_in(log, path);
     if (const auto* bad = std::get_if<CheckpointQuarantine>(&standing)) {
       search.rejected.push_back({directory, "is quarantined", true, *bad});
     } else {
       const auto grade = std::get<CheckpointGrade>(standing);
-      valid.push_back({name.step, name.generation, directory, path, grade,
-                       manifest.value().train.loss_ema});
+      valid.push_back(
+          {name.step, name.generation, directory, path, grade, manifest.value().train.loss_ema});
     }
   }
   search.forks = known_forks(log, lineage);
@@ -155,14 +146,6 @@ CheckpointSearch search_checkpoints(const std::string& root) {
   }
   std::sort(search.usable.begin(), search.usable.end(), is_newer);
   return search;
-}
-
-std::optional<FoundCheckpoint> find_newest_checkpoint(const std::string& root,
-                                                      std::vector<RejectedCheckpoint>* rejected) {
-  CheckpointSearch search = search_checkpoints(root);
-  if (rejected != nullptr) *rejected = std::move(search.rejected);
-  if (search.usable.empty()) return std::nullopt;
-  return search.usable.front();
 }
 
 }  // namespace muster

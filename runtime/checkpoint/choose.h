@@ -48,11 +48,6 @@ struct CheckpointSearch {
 // is trouble.
 CheckpointSearch search_checkpoints(const std::string& root);
 
-// The newest usable checkpoint, or none; the reasons against the others go to `rejected` when
-// given.
-std::optional<FoundCheckpoint> find_newest_checkpoint(
-    const std::string& root, std::vector<RejectedCheckpoint>* rejected = nullptr);
-
 // Reads and parses path/manifest.json and compares it with the directory's name.
 Checked<Manifest> read_manifest_alone(const std::string& path);
 

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/json_depth.h"
@@ -23,10 +24,8 @@ struct Place {
   std::string root;
   std::string name;
 };
-
 Place place_of(const std::string& path) {
-  fs::path directory = fs::absolute(path).lexically_normal();
-  if (!directory.has_filename()) directory = directory.parent_path();
+  const fs::path directory = normal_path(path);
   return {directory.parent_path().string(), directory.filename().string()};
 }
 
@@ -82,12 +81,7 @@ Checked<NoValue> certify(const std::string& path, const GradingEvidence& evidenc
 }
 
 CheckpointStanding standing_of_checkpoint(const std::string& path) {
-  const Place place = place_of(path);
-  const ResumeLog log = read_resume_log(place.root);
-  const auto logged = log.quarantined.find(place.name);
-  if (logged != log.quarantined.end()) return logged->second;
-  const auto certificate = read_certificate(path);
-  return certificate ? certificate.value().standing : CheckpointGrade::committed;
+  return standing_in(read_resume_log(place_of(path).root), path);
 }
 
 Checked<NoValue> release_checkpoint(const std::string& path, const std::string& reason) {
@@ -95,7 +89,7 @@ Checked<NoValue> release_checkpoint(const std::string& path, const std::string& 
   if (!std::holds_alternative<CheckpointQuarantine>(standing_of_checkpoint(path))) {
     return CheckpointFault{path + ": is not quarantined"};
   }
-  const std::string line = format_release_line({place.name, reason});
+  const std::string line = format_release_line(place.name, reason);
   auto logged = append_line_durably(place.root, checkpoint_log_name, line);
   if (!logged) return logged.fault();
   Certificate certificate;

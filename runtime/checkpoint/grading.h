@@ -33,8 +33,7 @@ Checked<NoValue> certify(const std::string& path, const GradingEvidence& evidenc
 // Lifts a quarantine: the log first, then the certificate, which is COMMITTED again.
 Checked<NoValue> release_checkpoint(const std::string& path, const std::string& reason);
 
-// What is known of the checkpoint at `path`: the log's word about a quarantine counts before the
-// certificate's. A certificate that cannot be read means COMMITTED.
+// What is known of the checkpoint at `path`, as standing_in() has it.
 CheckpointStanding standing_of_checkpoint(const std::string& path);
 
 // While the file pin.json exists in it, whatever it says, retention spares a checkpoint.

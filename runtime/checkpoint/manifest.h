@@ -16,6 +16,7 @@
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/tensor_stats.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -80,6 +81,7 @@ struct GenerationFork {
   std::uint64_t generation = 0;
   std::uint64_t fork_step = 0;
   friend bool operator==(const GenerationFork&, const GenerationFork&) = default;
+  MUSTER_FIELDS(generation, fork_step)
 };
 
 struct Manifest {

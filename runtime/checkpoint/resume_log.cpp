@@ -5,6 +5,7 @@
 
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest_fields.h"
+#include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
@@ -88,8 +89,8 @@ std::string format_quarantine_line(const QuarantineLine& line) {
   return sealed(json);
 }
 
-std::string format_release_line(const ReleaseLine& line) {
-  return sealed({{"release", line.checkpoint}, {"reason", line.reason}});
+std::string format_release_line(const std::string& checkpoint, const std::string& reason) {
+  return sealed({{"release", checkpoint}, {"reason", reason}});
 }
 
 ResumeLog parse_resume_log(std::string_view text) {
@@ -136,6 +137,14 @@ Checked<NoValue> quarantine_checkpoint(const std::string& root, const Quarantine
   certificate.evidence = {evidence};
   certificate.generation = line.generation;
   return write_certificate(root + "/" + line.checkpoint, certificate);
+}
+
+CheckpointStanding standing_in(const ResumeLog& log, const std::string& path) {
+  const std::filesystem::path directory = normal_path(path);
+  const auto logged = log.quarantined.find(directory.filename().string());
+  if (logged != log.quarantined.end()) return logged->second;
+  const auto certificate = read_certificate(path);
+  return certificate ? certificate.value().standing : CheckpointGrade::committed;
 }
 
 bool is_certified_bad(const std::string& path) {

@@ -40,12 +40,6 @@ struct QuarantineLine {
   std::optional<std::uint64_t> suspect_from = {};  // the first step that is not trusted
 };
 
-// An operator's word that a quarantine is over.
-struct ReleaseLine {
-  std::string checkpoint;  // directory name
-  std::string reason;
-};
-
 struct ResumeLog {
   std::vector<GenerationLine> generations;
   std::map<std::string, CheckpointQuarantine> quarantined;  // by directory name; not the released
@@ -55,7 +49,8 @@ struct ResumeLog {
 
 std::string format_generation_line(const GenerationLine& line);
 std::string format_quarantine_line(const QuarantineLine& line);
-std::string format_release_line(const ReleaseLine& line);
+// An operator's word that the quarantine of a checkpoint is over.
+std::string format_release_line(const std::string& checkpoint, const std::string& reason);
 
 // Accepts any bytes.
 ResumeLog parse_resume_log(std::string_view text);
@@ -73,6 +68,10 @@ Checked<NoValue> check_newest_generation(const std::string& root, std::uint64_t 
 // Quarantines root/directory: the log line first, then cert.json.
 Checked<NoValue> quarantine_checkpoint(const std::string& root, const QuarantineLine& line,
                                        const std::string& evidence);
+
+// What is known of the checkpoint at `path`: the log's word about a quarantine counts before the
+// certificate's. A certificate that cannot be read means COMMITTED.
+CheckpointStanding standing_in(const ResumeLog& log, const std::string& path);
 
 // True when cert.json of the checkpoint at `path` says QUARANTINED. Missing or unreadable means no.
 bool is_certified_bad(const std::string& path);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <thread>
 
 #include "runtime/checkpoint/certificate.h"

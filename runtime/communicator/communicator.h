@@ -1,6 +1,6 @@
 // What the ranks of a run need from each other, and nothing more.
 //
-// Implementations: single (one process, nothing to do), MPI, and mesh (own shared memory and TCP).
+// Implementations: MPI, and mesh (own shared memory and TCP).
 // All ranks call the same methods in the same order; a call returns when this rank's part is done,
 // but for start_*(), which return at once. Counts are elements, never bytes. Data only moves: sums
 // are formed by the caller in an order of its own, so that no library decides the bits of a result.
@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
+#include "runtime/protocol/packed_fields.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
@@ -65,8 +67,23 @@ class Communicator {
   virtual void abort(int exit_code) = 0;
 };
 
-// A communicator of one rank.
+// A communicator of one rank: a mesh (mesh.h) of nobody else.
 std::unique_ptr<Communicator> make_single_communicator();
+
+// The values of all ranks, by rank: what MUSTER_FIELDS lists, or numbers. Collective. Throws
+// std::runtime_error, on all ranks alike, when one of them cannot be read.
+template <class Value>
+std::vector<Value> gather_values(Communicator& ranks, const Value& mine) {
+  std::vector<Value> all;
+  for (const std::string& bytes : ranks.gather_texts(packed(mine))) {
+    auto value = unpacked<Value>(bytes);
+    if (!value) {
+      throw std::runtime_error("what rank " + std::to_string(all.size()) + " says is garbled");
+    }
+    all.push_back(std::move(*value));
+  }
+  return all;
+}
 
 // Agreement between ranks: every rank says what it has, and all see whether any of them failed.
 //
@@ -95,7 +112,7 @@ auto on_all_ranks(Communicator& ranks, Part part) {
   } catch (const StartError& error) {
     mine = CheckpointFault{error.what()};
   }
-  if (const auto done = all_done(ranks, mine); !done) throw StartError(done.reason());
+  needed(all_done(ranks, mine));
   return std::move(*result);
 }
 

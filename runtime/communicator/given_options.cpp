@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string_view>
 #include <utility>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -17,8 +20,7 @@ using Given = std::map<std::string, std::string>;
 Given parsed(std::string_view text) {
   Given given;
   while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const std::string_view line = take_until(text, '\n');
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) continue;
     given.emplace(line.substr(0, equals), line.substr(equals + 1));
@@ -32,12 +34,9 @@ std::string value_of(const Given& given, const std::string& name) {
 }
 
 std::string names_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), most_names); ++i) {
-    text += (i == 0 ? "" : ", ") + names[i];
-  }
-  if (names.size() <= most_names) return text;
-  return text + " and " + std::to_string(names.size() - most_names) + " more";
+  if (names.size() <= most_names) return joined(names);
+  return joined(std::span(names).first(most_names)) + " and " +
+         std::to_string(names.size() - most_names) + " more";
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <mpi.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <stdexcept>

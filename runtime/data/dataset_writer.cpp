@@ -34,11 +34,8 @@ void check_dataset_form(const DatasetForm& form) {
 
 DatasetWriter::DatasetWriter(DatasetForm form) : form_(std::move(form)) {
   check_dataset_form(form_);
-  if (auto made = make_checkpoint_directory(form_.directory); !made) {
-    throw StartError("--out: " + made.reason());
-  }
-  const auto noted = replace_durably(form_.directory, dataset_unfinished_name, "");
-  if (!noted) throw StartError("--out: " + noted.reason());
+  needed(make_checkpoint_directory(form_.directory), "--out: ");
+  needed(replace_durably(form_.directory, dataset_unfinished_name, ""), "--out: ");
   index_.dataset.vocabulary = form_.vocabulary;
   index_.dataset.tokenizer_hash = form_.tokenizer_hash;
 }
@@ -73,10 +70,11 @@ void DatasetWriter::write_shard(std::uint64_t first, std::uint64_t tokens) {
       plan_token_shard(form_.shard_version, form_.vocabulary <= narrow_vocabulary ? 2 : 4,
                        form_.vocabulary, tokens, documents.size());
   const std::string name = shard_name(index_.dataset.shards.size());
-  auto written = write_token_shard(form_.directory, name, layout,
-                                   std::span(pending_).subspan(first, tokens), documents);
-  if (!written) throw StartError("--out: " + written.reason());
-  index_.dataset.shards.push_back({name, layout, std::move(written.value().chunk_crc32c)});
+  const auto checksums =
+      needed(write_token_shard(form_.directory, name, layout,
+                               std::span(pending_).subspan(first, tokens), documents),
+             "--out: ");
+  index_.dataset.shards.push_back({name, layout, checksums});
 }
 
 // The first so many pending tokens, which are written.
@@ -89,9 +87,8 @@ void DatasetWriter::drop(std::uint64_t tokens) {
 DatasetIndex DatasetWriter::finish() {
   if (!pending_.empty()) write_shard(0, pending_.size());
   if (index_.dataset.shards.empty()) throw StartError("there is no text in what was named");
-  const auto written =
-      replace_durably(form_.directory, dataset_index_name, format_dataset_index(index_));
-  if (!written) throw StartError("--out: " + written.reason());
+  needed(replace_durably(form_.directory, dataset_index_name, format_dataset_index(index_)),
+         "--out: ");
   std::error_code code;  // beside an index it says nothing
   std::filesystem::remove(form_.directory + "/" + dataset_unfinished_name, code);
   return index_;

@@ -39,16 +39,7 @@ std::uint64_t Sampler::window_of(std::uint64_t sample) const {
 Prefetch::Prefetch(const Sampler& sampler, std::uint64_t context, const StepSamples& samples)
     : sampler_(sampler), window_(context + 1), samples_(samples) {
   for (Buffer& buffer : buffers_) buffer.tokens.resize(samples.count * window_);
-  thread_ = std::thread([this] { serve(); });
-}
-
-Prefetch::~Prefetch() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  thread_ = std::jthread([this](const std::stop_token& ended) { serve(ended); });
 }
 
 // All reads are announced before the first one waits.
@@ -60,11 +51,10 @@ void Prefetch::gather(std::uint64_t step, Buffer& buffer) const {
   }
 }
 
-void Prefetch::serve() {
+void Prefetch::serve(const std::stop_token& ended) {
   std::unique_lock lock(mutex_);
-  while (true) {
-    changed_.wait(lock, [this] { return ending_ || wanted_; });
-    if (ending_) return;
+  while (changed_.wait(lock, ended, [this] { return wanted_.has_value(); }) &&
+         !ended.stop_requested()) {
     const std::uint64_t step = *wanted_;
     Buffer& buffer = other_than_taken();
     buffer.step.reset();

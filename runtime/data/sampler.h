@@ -75,9 +75,6 @@ class Prefetch {
  public:
   // `sampler` outlives this object.
   Prefetch(const Sampler& sampler, std::uint64_t context, const StepSamples& samples);
-  ~Prefetch();
-  Prefetch(const Prefetch&) = delete;
-  Prefetch& operator=(const Prefetch&) = delete;
 
   // The tokens of step `step`, [count, context + 1], valid until the next call. Throws DataError.
   std::span<const std::uint32_t> take(std::uint64_t step);
@@ -92,7 +89,7 @@ class Prefetch {
     std::exception_ptr error;
   };
 
-  void serve();
+  void serve(const std::stop_token& ended);
   void gather(std::uint64_t step, Buffer& buffer) const;
   Buffer& other_than_taken() { return buffers_[1 - taken_]; }
 
@@ -102,12 +99,11 @@ class Prefetch {
   double waited_s_ = 0;
 
   std::mutex mutex_;  // guards what follows, but for the content of the buffer that is gathered
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   Buffer buffers_[2];
   std::size_t taken_ = 0;                // the buffer that the caller reads
   std::optional<std::uint64_t> wanted_;  // the step to gather into the other one
-  bool ending_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

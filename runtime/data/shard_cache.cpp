@@ -125,16 +125,10 @@ ShardCache::ShardCache(const TokenDataset& dataset, ShardCacheSettings settings,
       started_ns_(now_ns()) {
   for (const DatasetShard& shard : dataset_.shards) keys_.push_back(key_of(shard));
   allow_many_descriptors();
-  thread_ = std::thread([this] { serve(); });
-}
-
-ShardCache::~ShardCache() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  changed_.notify_all();
-  thread_.join();
+  thread_ = std::jthread([this](const std::stop_token& ended) {
+    ended_ = ended;
+    serve();
+  });
 }
 
 void ShardCache::wait_until_settled() {
@@ -151,14 +145,15 @@ void ShardCache::serve() {
     warn_once(made.reason());
     open.clear();
   }
-  while (!open.empty() && !ending_) {
+  while (!open.empty() && !is_ended()) {
     const std::size_t before = open.size();
-    std::erase_if(
-        open, [this](std::size_t shard) { return !ending_ && settle(shard) == Outcome::settled; });
+    std::erase_if(open, [this](std::size_t shard) {
+      return !is_ended() && settle(shard) == Outcome::settled;
+    });
     waits_ = open.size() == before;
     if (!waits_) continue;
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, look_again, [this] { return ending_.load(); });
+    changed_.wait_for(lock, ended_, look_again, [this] { return is_ended(); });
   }
   const std::lock_guard lock(mutex_);
   is_settled_ = true;
@@ -185,7 +180,7 @@ bool ShardCache::adopt(std::size_t shard, int lock) {
   if (!copy.is_held() || ::fstat(copy.fd(), &facts) != 0 || facts.st_nlink == 0) return false;
   if (!is_stamped(lock, facts.st_ino, started_ns_)) {
     const auto good = verify(shard);
-    if (!good && ending_) return false;
+    if (!good && is_ended()) return false;
     if (!good) {
       warn_once("the copy is not good and is made again: " + good.reason());
       std::error_code code;
@@ -211,7 +206,7 @@ Checked<NoValue> ShardCache::verify(std::size_t shard) {
   copy.shards[0].path = path_of(shard, ".tokens");
   constexpr auto any_token = std::numeric_limits<std::uint64_t>::max();
   for (std::uint64_t chunk = 0; chunk < copy.chunks(); ++chunk) {
-    if (ending_) return CheckpointFault{"the run ended"};
+    if (is_ended()) return CheckpointFault{"the run ended"};
     const auto good = verify_chunks(copy, {chunk, chunk + 1}, any_token, 1);
     if (!good) return good.fault();
   }
@@ -242,7 +237,7 @@ bool ShardCache::fill(std::size_t shard, int lock) {
   }
   if (done) return true;
   fs::remove(temporary, code);
-  if (!ending_) warn_once(done.reason() + "; these tokens are read from where they are");
+  if (!is_ended()) warn_once(done.reason() + "; these tokens are read from where they are");
   fills_ = false;
   return false;
 }
@@ -300,7 +295,7 @@ Checked<NoValue> ShardCache::copy(const DatasetShard& shard, CheckpointFile& to)
   if (!from) return from.fault();
   std::string buffer(token_chunk_bytes, '\0');
   for (std::uint64_t chunk = 0; chunk < shard.layout.chunks(); ++chunk) {
-    if (ending_) return CheckpointFault{"the run ended"};
+    if (is_ended()) return CheckpointFault{"the run ended"};
     const std::uint64_t at = chunk * token_chunk_bytes;
     const std::uint64_t bytes = std::min(token_chunk_bytes, shard.layout.file_bytes - at);
     if (auto got = from.value().read_at(at, buffer.data(), bytes); !got) return got.fault();

@@ -43,9 +43,6 @@ class ShardCache {
   // `warn` is called from the background thread, at most once.
   ShardCache(const TokenDataset& dataset, ShardCacheSettings settings, ShardTokens& tokens,
              Warn warn);
-  ~ShardCache();
-  ShardCache(const ShardCache&) = delete;
-  ShardCache& operator=(const ShardCache&) = delete;
 
   // Waits until every shard is either read from its copy or stays where it is.
   void wait_until_settled();
@@ -59,6 +56,7 @@ class ShardCache {
  private:
   enum class Outcome { settled, busy };  // busy: another process makes or checks this copy
 
+  bool is_ended() const { return ended_.stop_requested(); }
   void serve();
   Outcome settle(std::size_t shard);
   bool adopt(std::size_t shard, int lock);
@@ -84,11 +82,11 @@ class ShardCache {
   bool warned_ = false;
   std::atomic<std::size_t> copies_ = 0;
   std::atomic<bool> waits_ = false;
-  std::atomic<bool> ending_ = false;
+  std::stop_token ended_;  // of the thread
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool is_settled_ = false;
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
 #include "runtime/protocol/crc32c.h"
@@ -197,13 +196,14 @@ Checked<std::vector<std::uint64_t>> read_token_shard_documents(const std::string
   return documents;
 }
 
-Checked<WrittenShard> write_token_shard(const std::string& directory, const std::string& name,
-                                        const TokenShardLayout& layout,
-                                        std::span<const std::uint32_t> tokens,
-                                        std::span<const std::uint64_t> documents) {
+Checked<std::vector<std::uint32_t>> write_token_shard(const std::string& directory,
+                                                      const std::string& name,
+                                                      const TokenShardLayout& layout,
+                                                      std::span<const std::uint32_t> tokens,
+                                                      std::span<const std::uint64_t> documents) {
   const std::string bytes = content_of_shard(layout, tokens, documents);
   if (auto put_all = replace_durably(directory, name, bytes); !put_all) return put_all.fault();
-  return WrittenShard{layout, checksums_of(bytes)};
+  return checksums_of(bytes);
 }
 
 }  // namespace muster

@@ -71,18 +71,13 @@ Checked<std::vector<std::uint32_t>> read_token_shard_checksums(const std::string
 Checked<std::vector<std::uint64_t>> read_token_shard_documents(const std::string& path,
                                                                const TokenShardLayout& layout);
 
-// What a finished file turned out to be.
-struct WrittenShard {
-  TokenShardLayout layout;
-  std::vector<std::uint32_t> chunk_crc32c;  // of every MiB of the whole file
-};
-
-// Writes directory/name durably, under another name until it is whole. `documents` are ignored in
-// version 1.
-Checked<WrittenShard> write_token_shard(const std::string& directory, const std::string& name,
-                                        const TokenShardLayout& layout,
-                                        std::span<const std::uint32_t> tokens,
-                                        std::span<const std::uint64_t> documents);
+// Writes directory/name durably, under another name until it is whole; the CRC-32C of every MiB of
+// the whole file. `documents` are ignored in version 1.
+Checked<std::vector<std::uint32_t>> write_token_shard(const std::string& directory,
+                                                      const std::string& name,
+                                                      const TokenShardLayout& layout,
+                                                      std::span<const std::uint32_t> tokens,
+                                                      std::span<const std::uint64_t> documents);
 
 // The fault for wrong content at `byte` of `path`; `what` says what is wrong there.
 CheckpointFault damaged_token_file(const std::string& path, std::uint64_t byte,

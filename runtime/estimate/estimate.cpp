@@ -44,27 +44,12 @@ constexpr SkuFacts skus[] = {
     {"NC96ads_A100_v4", 4, "A100", 80, 312, 25, 0, 0, 80, 880},
     {"NC40ads_H100_v5", 1, "H100 NVL", 94, 835.5, 48, 0, 0, 40, 320},
     {"NC80adis_H100_v5", 2, "H100 NVL", 94, 835.5, 208, 0, 0, 80, 640},
-    {.name = "HC44rs",
-     .infiniband_nics = 1,
-     .infiniband_gbit_s = 100,
-     .memory_gib = 354691 * mb_in_gib},
-    {.name = "HB120rs_v2",
-     .infiniband_nics = 1,
-     .infiniband_gbit_s = 200,
-     .memory_gib = 470543164 * kb_in_gib},
-    {.name = "HB120rs_v3",
-     .infiniband_nics = 1,
-     .infiniband_gbit_s = 200,
-     .memory_gib = 470543164 * kb_in_gib},
-    {.name = "HB176rs_v4",
-     .infiniband_nics = 1,
-     .infiniband_gbit_s = 400,
-     .memory_gib = 792561408 * kb_in_gib},
-    {.name = "HX176rs",
-     .infiniband_nics = 1,
-     .infiniband_gbit_s = 400,
-     .memory_gib = 1444918756 * kb_in_gib},
-    {.name = "HBv5", .infiniband_nics = 4, .infiniband_gbit_s = 200, .memory_gib = 432 * gb_in_gib},
+    {"HC44rs", 0, "", 0, 0, 0, 1, 100, 0, 354691 * mb_in_gib},
+    {"HB120rs_v2", 0, "", 0, 0, 0, 1, 200, 0, 470543164 * kb_in_gib},
+    {"HB120rs_v3", 0, "", 0, 0, 0, 1, 200, 0, 470543164 * kb_in_gib},
+    {"HB176rs_v4", 0, "", 0, 0, 0, 1, 400, 0, 792561408 * kb_in_gib},
+    {"HX176rs", 0, "", 0, 0, 0, 1, 400, 0, 1444918756 * kb_in_gib},
+    {"HBv5", 0, "", 0, 0, 0, 4, 200, 0, 432 * gb_in_gib},
 };
 
 StageEstimate estimate_stage(const EstimateQuestion& question, ZeroStage stage, bool recomputes) {
@@ -230,13 +215,9 @@ nlohmann::ordered_json memory_json(const StageEstimate& stage, RankKind kind) {
   nlohmann::ordered_json json;
   json["zero"] = number_of(stage.stage);
   json["recompute"] = stage.recomputes;
-  json["weights_bytes"] = stage.memory.weights;
-  json["gradients_bytes"] = stage.memory.gradients;
-  json["optimizer_bytes"] = stage.memory.optimizer;
-  json["activations_bytes"] = stage.memory.activations;
-  json["buffers_bytes"] = stage.memory.buffers;
-  json["program_bytes"] = stage.memory.program;
-  json["snapshot_bytes"] = stage.memory.snapshot;
+  RankMemory::fields(stage.memory, [&](const std::string& name, std::uint64_t bytes) {
+    json[name + "_bytes"] = bytes;
+  });
   json["total_bytes"] = device_bytes(stage.memory, kind);
   json["fits"] = stage.fits ? nlohmann::ordered_json(*stage.fits) : nullptr;
   return json;

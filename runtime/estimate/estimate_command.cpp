@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <set>
 
-#include "runtime/estimate/estimate.h"
 #include "runtime/protocol/start_error.h"
 
 namespace muster {

@@ -1,9 +1,7 @@
 // `muster-train estimate`: what a run would take, before it is started.
 #pragma once
 
-#include <string>
 #include <variant>
-#include <vector>
 
 #include "runtime/estimate/estimate.h"
 

@@ -5,6 +5,7 @@
 
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/step/batch_plan.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -47,10 +48,6 @@ bool does_more(const Reach& a, const Reach& b) {
          a.doublings >= b.doublings;
 }
 
-std::string join(const std::string& list, const std::string& item) {
-  return list.empty() ? item : list + ", " + item;
-}
-
 std::uint64_t micro_batch_of(const TrainOptions& options, const RankLayout& layout) {
   return make_batch_plan(options, layout.ranks).micro_batch;
 }
@@ -63,30 +60,32 @@ std::uint64_t largest_divisor(std::uint64_t number, std::uint64_t most) {
 // The batch stays as it is where it feeds the ranks; otherwise it grows.
 FittingChange changed(const TrainOptions& options, const RankLayout& layout, const Reach& reach) {
   FittingChange change{"", options, layout, {}, 1};
+  std::vector<std::string> what;
   if (reach.stage > 0) {
     const int stage = static_cast<int>(options.zero) + reach.stage;
     change.options.zero = static_cast<ZeroStage>(stage);
-    change.what = join(change.what, "--zero " + std::to_string(stage));
+    what.push_back("--zero " + std::to_string(stage));
   }
   if (reach.recompute > 0) {
     change.options.model.recompute = true;
-    change.what = join(change.what, "--recompute");
+    what.push_back("--recompute");
   }
   if (reach.halvings > 0) {
     change.options.micro_batch =
         largest_divisor(options.batch, micro_batch_of(options, layout) >> reach.halvings);
-    change.what = join(change.what, "--micro-batch " + std::to_string(change.options.micro_batch));
+    what.push_back("--micro-batch " + std::to_string(change.options.micro_batch));
   }
   if (reach.doublings > 0) {
     change.layout.ranks <<= reach.doublings;
-    change.what = join(change.what, std::to_string(change.layout.ranks) + " ranks");
+    what.push_back(std::to_string(change.layout.ranks) + " ranks");
     const std::uint64_t least =
         std::max<std::uint64_t>(1, change.options.micro_batch) * change.layout.ranks;
     if (change.options.batch < least) {
       change.options.batch = least;
-      change.what = join(change.what, "--batch " + std::to_string(least));
+      what.push_back("--batch " + std::to_string(least));
     }
   }
+  change.what = joined(what);
   return change;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <vector>
 
 #include "runtime/communicator/mesh/pair_memory.h"
 #include "runtime/estimate/fit.h"
@@ -11,7 +10,7 @@
 #include "runtime/report/flops.h"
 #include "runtime/train/save/memory.h"
 #include "runtime/train/step/batch_plan.h"
-#include "runtime/zero/gradient_plan.h"
+#include "runtime/zero/bucket.h"
 
 namespace muster {
 namespace {

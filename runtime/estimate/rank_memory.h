@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/train/step/options.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -37,6 +38,7 @@ struct RankMemory {
   std::uint64_t snapshot = 0;  // of a checkpoint, in host memory
   std::uint64_t program = 0;   // code, libraries, their scratch
 
+  MUSTER_FIELDS(weights, gradients, optimizer, activations, buffers, program, snapshot)
   std::uint64_t without_snapshot() const {
     return weights + gradients + optimizer + activations + buffers + program;
   }

@@ -2,16 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/file/checked.h"
-#include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/export/exported_model.h"
 #include "runtime/export/onnx_file.h"
@@ -272,8 +267,7 @@ Checked<NoValue> write_files(const std::string& path, const Manifest& manifest,
   }
   CheckpointReader reader(path, manifest);
   if (options.format == ExportFormat::onnx) {
-    const OnnxTarget target{directory, options.external_data};
-    return write_onnx_file(model.value(), reader, target);
+    return write_onnx_file(model.value(), reader, directory, options.external_data);
   }
   const auto end_id = known ? known->end_id : std::nullopt;
   return write_safetensors_files(model.value(), reader, {directory, options.shard_bytes, end_id});

@@ -7,40 +7,6 @@
 namespace muster {
 namespace {
 
-using Shape = std::vector<std::uint64_t>;
-
-struct NamedShape {
-  std::string name;
-  Shape shape;
-};
-
-// Every tensor of a GPT of this shape, in the order of the flat space.
-std::vector<NamedShape> gpt_tensors(const ExportedModel& model) {
-  const std::uint64_t c = model.width;
-  std::vector<NamedShape> list{{"wte.weight", {model.vocabulary, c}},
-                               {"wpe.weight", {model.context, c}}};
-  for (std::uint64_t layer = 0; layer < model.layers; ++layer) {
-    const std::string at = "h." + std::to_string(layer) + ".";
-    const NamedShape of_layer[]{{"ln_1.weight", {c}},
-                                {"ln_1.bias", {c}},
-                                {"attn.c_attn.weight", {c, 3 * c}},
-                                {"attn.c_attn.bias", {3 * c}},
-                                {"attn.c_proj.weight", {c, c}},
-                                {"attn.c_proj.bias", {c}},
-                                {"ln_2.weight", {c}},
-                                {"ln_2.bias", {c}},
-                                {"mlp.c_fc.weight", {c, 4 * c}},
-                                {"mlp.c_fc.bias", {4 * c}},
-                                {"mlp.c_proj.weight", {4 * c, c}},
-                                {"mlp.c_proj.bias", {c}}};
-    for (const NamedShape& tensor : of_layer) list.push_back({at + tensor.name, tensor.shape});
-  }
-  list.push_back({"ln_f.weight", {c}});
-  list.push_back({"ln_f.bias", {c}});
-  if (!model.tied) list.push_back({"lm_head.weight", {model.vocabulary, c}});
-  return list;
-}
-
 const FlatParameter* find(const std::vector<FlatParameter>& params, const std::string& name) {
   const auto found = std::find_if(params.begin(), params.end(),
                                   [&](const FlatParameter& param) { return param.name == name; });
@@ -82,14 +48,15 @@ Checked<ExportedModel> exported_model(const Manifest& manifest) {
   model.width = tokens->shape[1];
   model.context = positions->shape[0];
   model.tied = find(model.tensors, "lm_head.weight") == nullptr;
+  model.layers = 0;
   while (find(model.tensors, "h." + std::to_string(model.layers) + ".ln_1.weight") != nullptr) {
     ++model.layers;
   }
   const auto heads = head_count(manifest.train, model.width);
   if (!heads) return heads.fault();
   model.heads = heads.value();
-  const std::vector<NamedShape> expected = gpt_tensors(model);
-  for (const NamedShape& tensor : expected) {
+  const std::vector<FlatParameter> expected = gpt_flat_space(model).params;
+  for (const FlatParameter& tensor : expected) {
     const FlatParameter* held = find(model.tensors, tensor.name);
     if (held == nullptr) return CheckpointFault{"it holds no GPT: " + tensor.name + " is missing"};
     if (held->shape != tensor.shape) {

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/model/gpt.h"
 
 namespace muster {
 
@@ -18,13 +18,7 @@ inline std::uint64_t tensor_bytes(const FlatParameter& tensor) {
   return tensor.size() * sizeof(float);
 }
 
-struct ExportedModel {
-  std::uint64_t layers = 0;
-  std::uint64_t width = 0;
-  std::uint64_t heads = 0;
-  std::uint64_t context = 0;
-  std::uint64_t vocabulary = 0;
-  bool tied = true;                    // the head is the token embedding
+struct ExportedModel : GptShape {
   std::vector<FlatParameter> tensors;  // as the manifest has them, in its order
   std::uint64_t bytes() const;         // of all tensors, in F32
 };

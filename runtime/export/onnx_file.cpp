@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "runtime/export/export.h"
-#include "runtime/export/exported_model.h"
 #include "runtime/export/onnx.pb.h"
 #include "runtime/export/onnx_graph.h"
 #include "runtime/layer/layer_norm.h"
@@ -212,15 +211,15 @@ Checked<NoValue> write_external(const ExportedModel& model, CheckpointReader& re
 }  // namespace
 
 Checked<NoValue> write_onnx_file(const ExportedModel& model, CheckpointReader& reader,
-                                 const OnnxTarget& target) {
+                                 const std::string& directory, bool external_data) {
   onnx::GraphProto graph;
   graph.set_name("gpt");
   OnnxGraph builder(graph);
   GptGraph(model, builder).build();
-  if (target.external_data || model.bytes() > embedded_limit_bytes) {
-    return write_external(model, reader, target.directory, std::move(graph));
+  if (external_data || model.bytes() > embedded_limit_bytes) {
+    return write_external(model, reader, directory, std::move(graph));
   }
-  return write_embedded(model, reader, target.directory + "/" + model_name, graph);
+  return write_embedded(model, reader, directory + "/" + model_name, graph);
 }
 
 }  // namespace muster

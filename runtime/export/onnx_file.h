@@ -13,12 +13,7 @@
 
 namespace muster {
 
-struct OnnxTarget {
-  std::string directory;
-  bool external_data = false;
-};
-
 Checked<NoValue> write_onnx_file(const ExportedModel& model, CheckpointReader& reader,
-                                 const OnnxTarget& target);
+                                 const std::string& directory, bool external_data);
 
 }  // namespace muster

@@ -1,6 +1,5 @@
 #include "runtime/export/onnx_graph.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "runtime/export/onnx.pb.h"

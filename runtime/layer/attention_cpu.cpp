@@ -243,10 +243,10 @@ class Head {
       load_along_rows(dout_block, scratch_.dout_rows);
       load_along_rows(q_block, scratch_.q_rows);
       const Rows p = block_of(scratch_.p, columns), ds = block_of(scratch_.ds, columns);
-      add_tile_product(columns_by_width(columns), Form::along_rows(p, scratch_.p_units),
-                       scratch_.dout_rows, scratch_.dv);
-      add_tile_product(columns_by_width(columns), Form::along_rows(ds, scratch_.ds_units),
-                       scratch_.q_rows, scratch_.dk);
+      tile_product(columns_by_width(columns), Form::along_rows(p, scratch_.p_units),
+                   scratch_.dout_rows, scratch_.dv);
+      tile_product(columns_by_width(columns), Form::along_rows(ds, scratch_.ds_units),
+                   scratch_.q_rows, scratch_.dk);
       tile_product(rows_by_width(columns), Form::along_columns(ds, scratch_.ds_units), scratch_.k,
                    scratch_.product);
       copy_rows(scratch_.product, scratch_.width, rows, width_, 1, dq + first * stride_, stride_);
@@ -298,10 +298,10 @@ class Head {
     return {block, scratch_.width, columns / depth, scratch_.context / depth,
             1,     scratch_.width, scratch_.width};
   }
-  // [block, columns] transposed, times [block, D]
+  // [block, columns] transposed, times [block, D], added up
   TileProduct columns_by_width(std::size_t columns) const {
-    return {columns,          scratch_.width, block / depth, 1,
-            scratch_.context, scratch_.width, scratch_.width};
+    return {columns,          scratch_.width, block / depth,  1,
+            scratch_.context, scratch_.width, scratch_.width, true};
   }
   std::size_t width_in_units() const { return scratch_.width / depth; }
 

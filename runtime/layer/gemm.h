@@ -1,11 +1,10 @@
-// Matrix product on strided row-major matrices.
+// Matrix product on row-major matrices without gaps between their rows.
 //
 //   C = op(A) op(B) [+ bias in every row] [+ C],   op(A) is m x k, op(B) is k x n, C is m x n
 //
-// op(X) is X or its transpose; `ld*` is the distance in elements between the rows of a matrix as
-// stored. Operands are fp32, or bf16 with sums and C in fp32. gemm() is oneDNN's product on the
-// calling thread's OpenMP threads: equal shapes, strides and thread count give equal bits. It
-// throws std::runtime_error where oneDNN has no such product (bf16 before AVX-512).
+// op(X) is X or its transpose. Operands are fp32, or bf16 with sums and C in fp32. gemm() is
+// oneDNN's product on the calling thread's OpenMP threads: equal shapes and thread count give equal
+// bits. It throws std::runtime_error where oneDNN has no such product (bf16 before AVX-512).
 #pragma once
 
 #include <cstddef>
@@ -20,10 +19,10 @@ struct GemmShape {
   std::size_t k = 0;
   bool transpose_a = false;
   bool transpose_b = false;
-  std::size_t lda = 0;
-  std::size_t ldb = 0;
-  std::size_t ldc = 0;
   bool add = false;  // to what C holds
+  // Elements from one row of A or B to the next, as stored; those of C are n.
+  std::size_t lda() const { return transpose_a ? m : k; }
+  std::size_t ldb() const { return transpose_b ? k : n; }
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 

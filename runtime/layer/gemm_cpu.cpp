@@ -26,9 +26,9 @@ class Product {
  public:
   Product(const GemmShape& shape, DataType type, bool bias)
       : stream_(engine()),
-        a_(matrix(shape.m, shape.k, type, shape.transpose_a, shape.lda), engine(), nullptr),
-        b_(matrix(shape.k, shape.n, type, shape.transpose_b, shape.ldb), engine(), nullptr),
-        c_(matrix(shape.m, shape.n, DataType::f32, false, shape.ldc), engine(), nullptr),
+        a_(matrix(shape.m, shape.k, type, shape.transpose_a, shape.lda()), engine(), nullptr),
+        b_(matrix(shape.k, shape.n, type, shape.transpose_b, shape.ldb()), engine(), nullptr),
+        c_(matrix(shape.m, shape.n, DataType::f32, false, shape.n), engine(), nullptr),
         bias_(matrix(1, shape.n, DataType::f32, false, shape.n), engine(), nullptr) {
     dnnl::primitive_attr attributes;
     if (shape.add) {
@@ -66,8 +66,7 @@ class Product {
     return bias ? Description(engine(), a, b, bias_.get_desc(), c, attributes)
                 : Description(engine(), a, b, c, attributes);
 #else
-    const auto description =
-        bias ? Matmul::desc(a, b, bias_.get_desc(), c) : Matmul::desc(a, b, c);
+    const auto description = bias ? Matmul::desc(a, b, bias_.get_desc(), c) : Matmul::desc(a, b, c);
     return Matmul::primitive_desc(description, attributes, engine());
 #endif
   }
@@ -89,7 +88,7 @@ struct ProductHash {
   std::size_t operator()(const ProductKey& key) const {
     std::size_t hash = 0;
     const GemmShape& s = key.shape;
-    for (const std::size_t part : {s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) hash = hash * 31 + part;
+    for (const std::size_t part : {s.m, s.n, s.k}) hash = hash * 31 + part;
     const bool flags[] = {s.transpose_a, s.transpose_b, s.add, key.bias};
     for (const bool flag : flags) hash = hash * 2 + flag;
     return hash * 2 + (key.type == DataType::bf16);
@@ -115,9 +114,10 @@ void gemm(const GemmShape& shape, const float* a, const float* b, float* c, cons
   if (bias != nullptr || shape.transpose_b) {
     return product_of({shape, DataType::f32, bias != nullptr}).run(a, b, bias, c);
   }
-  const dnnl_status_t status = dnnl_sgemm(
-      shape.transpose_a ? 'T' : 'N', 'N', size_of(shape.m), size_of(shape.n), size_of(shape.k), 1,
-      a, size_of(shape.lda), b, size_of(shape.ldb), shape.add ? 1.0f : 0.0f, c, size_of(shape.ldc));
+  const dnnl_status_t status =
+      dnnl_sgemm(shape.transpose_a ? 'T' : 'N', 'N', size_of(shape.m), size_of(shape.n),
+                 size_of(shape.k), 1, a, size_of(shape.lda()), b, size_of(shape.ldb()),
+                 shape.add ? 1.0f : 0.0f, c, size_of(shape.n));
   if (status != dnnl_success) throw std::runtime_error("oneDNN refused a matrix product");
 }
 
@@ -127,7 +127,7 @@ void gemm(const GemmShape& shape, const Bf16* a, const Bf16* b, float* c, const 
 
 bool has_bf16_gemm() {
   try {
-    Product({.m = 16, .n = 16, .k = 16, .lda = 16, .ldb = 16, .ldc = 16}, DataType::bf16, false);
+    Product({.m = 16, .n = 16, .k = 16}, DataType::bf16, false);
     return true;
   } catch (const dnnl::error&) {
     return false;

@@ -22,35 +22,16 @@ MUSTER_VECTOR_CLONES void add_rows(const Operand* dy, const LinearShape& shape, 
 template <class Operand>
 void linear_forward(const LinearShape& shape, std::span<const Operand> x,
                     std::span<const Operand> w, std::span<const float> b, std::span<float> y) {
-  gemm({.m = shape.rows,
-        .n = shape.out,
-        .k = shape.in,
-        .lda = shape.in,
-        .ldb = shape.out,
-        .ldc = shape.out},
-       x.data(), w.data(), y.data(), b.data());
+  gemm({.m = shape.rows, .n = shape.out, .k = shape.in}, x.data(), w.data(), y.data(), b.data());
 }
 
 template <class Operand>
 void linear_backward(const LinearShape& shape, std::span<const Operand> x,
                      std::span<const Operand> w, std::span<const Operand> dy, std::span<float> dx,
                      std::span<float> dw, std::span<float> db) {
-  gemm({.m = shape.rows,
-        .n = shape.in,
-        .k = shape.out,
-        .transpose_b = true,
-        .lda = shape.out,
-        .ldb = shape.out,
-        .ldc = shape.in},
-       dy.data(), w.data(), dx.data());
-  gemm({.m = shape.in,
-        .n = shape.out,
-        .k = shape.rows,
-        .transpose_a = true,
-        .lda = shape.in,
-        .ldb = shape.out,
-        .ldc = shape.out,
-        .add = !shape.fresh},
+  gemm({.m = shape.rows, .n = shape.in, .k = shape.out, .transpose_b = true}, dy.data(), w.data(),
+       dx.data());
+  gemm({.m = shape.in, .n = shape.out, .k = shape.rows, .transpose_a = true, .add = !shape.fresh},
        x.data(), dy.data(), dw.data());
   for_ranges(shape.out, linear_grain_columns, [&](std::size_t lo, std::size_t hi) {
     add_rows(dy.data(), shape, lo, hi, db.data());

@@ -78,11 +78,7 @@ bool has_pair_product() {
 }
 
 void tile_product(const TileProduct& shape, const Bf16Pair* a, const Bf16Pair* b, float* c) {
-  product<false>(shape, a, b, c);
-}
-
-void add_tile_product(const TileProduct& shape, const Bf16Pair* a, const Bf16Pair* b, float* c) {
-  product<true>(shape, a, b, c);
+  shape.add ? product<true>(shape, a, b, c) : product<false>(shape, a, b, c);
 }
 
 MUSTER_PAIRS
@@ -125,7 +121,6 @@ bool has_pair_product() {
   return false;
 }
 void tile_product(const TileProduct&, const Bf16Pair*, const Bf16Pair*, float*) {}
-void add_tile_product(const TileProduct&, const Bf16Pair*, const Bf16Pair*, float*) {}
 void pair_columns(const float*, std::size_t, std::size_t, std::size_t, float, Bf16Pair*,
                   std::size_t) {}
 void pair_rows(const float*, std::size_t, std::size_t, std::size_t, float, Bf16Pair*, std::size_t) {

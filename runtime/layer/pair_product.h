@@ -21,7 +21,6 @@ using Bf16Pair = std::uint32_t;
 bool has_pair_product();
 
 void tile_product(const TileProduct& shape, const Bf16Pair* a, const Bf16Pair* b, float* c);
-void add_tile_product(const TileProduct& shape, const Bf16Pair* a, const Bf16Pair* b, float* c);
 
 // to[i, j] = factor from[i, 2j], factor from[i, 2j + 1]; beyond an odd number of columns, zero.
 void pair_columns(const float* from, std::size_t from_row, std::size_t rows, std::size_t columns,

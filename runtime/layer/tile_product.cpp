@@ -55,24 +55,20 @@ template <bool add>
   }
 }
 
-}  // namespace
-
-MUSTER_VECTOR_CLONES
-void tile_product(const TileProduct& shape, const float* a, const float* b, float* c) {
+template <bool add>
+MUSTER_VECTOR_CLONES void product(const TileProduct& shape, const float* a, const float* b,
+                                  float* c) {
   for (std::size_t j = 0; j < shape.n; j += tile_columns) {
     for (std::size_t i = 0; i < shape.m; i += tile_rows) {
-      tile<false>(shape, a + i * shape.a_row, b + j, c + i * shape.ldc + j);
+      tile<add>(shape, a + i * shape.a_row, b + j, c + i * shape.ldc + j);
     }
   }
 }
 
-MUSTER_VECTOR_CLONES
-void add_tile_product(const TileProduct& shape, const float* a, const float* b, float* c) {
-  for (std::size_t j = 0; j < shape.n; j += tile_columns) {
-    for (std::size_t i = 0; i < shape.m; i += tile_rows) {
-      tile<true>(shape, a + i * shape.a_row, b + j, c + i * shape.ldc + j);
-    }
-  }
+}  // namespace
+
+void tile_product(const TileProduct& shape, const float* a, const float* b, float* c) {
+  shape.add ? product<true>(shape, a, b, c) : product<false>(shape, a, b, c);
 }
 
 // In strips of few rows, whose cache lines then stay until all of their columns were used.

@@ -22,10 +22,10 @@ struct TileProduct {
   std::size_t a_column = 1;  // and from one column to the next
   std::size_t ldb = 0;
   std::size_t ldc = 0;
+  bool add = false;  // to what C holds
 };
 
 void tile_product(const TileProduct& shape, const float* a, const float* b, float* c);
-void add_tile_product(const TileProduct& shape, const float* a, const float* b, float* c);
 
 // to[j, i] = from[i, j] for i < rows, j < columns.
 template <class Unit>  // of four bytes

@@ -15,13 +15,6 @@
 
 namespace muster {
 
-class Gpt::Pass {
- public:
-  virtual ~Pass() = default;
-  virtual void weights_changed() = 0;
-  virtual double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) = 0;
-};
-
 namespace {
 
 using namespace gpt_parameter;
@@ -93,8 +86,9 @@ struct LayerActivations {
   std::vector<Operand> normed_1, attended, normed_2, activated;  // [M, C], ..., [M, 4C]
 };
 
+// For one precision.
 template <class Operand>
-class PassOf final : public Gpt::Pass {
+class GptOf final : public Gpt {
   using Operands = std::vector<Operand>;
   struct Rounded {
     Operands memory;
@@ -103,7 +97,7 @@ class PassOf final : public Gpt::Pass {
   };
 
  public:
-  PassOf(const GptShape& shape, std::size_t sequences, const GptSettings& settings)
+  GptOf(const GptShape& shape, std::size_t sequences, const GptSettings& settings)
       : shape_(shape),
         space_(gpt_flat_space(shape)),
         blocks_(gpt_blocks(shape, space_)),
@@ -242,7 +236,7 @@ class PassOf final : public Gpt::Pass {
 };
 
 template <class Operand>
-void PassOf<Operand>::layer_forward(std::size_t index) {
+void GptOf<Operand>::layer_forward(std::size_t index) {
   LayerActivations<Operand>& at = layer(index);
   const auto w = [&](InLayer which) { return weight(of_layer(index, which)); };
   const auto m = [&](InLayer which) { return matrix(of_layer(index, which)); };
@@ -266,7 +260,7 @@ void PassOf<Operand>::layer_forward(std::size_t index) {
 }
 
 template <class Operand>
-double PassOf<Operand>::forward(std::span<const Token> tokens) {
+double GptOf<Operand>::forward(std::span<const Token> tokens) {
   take_weights(0);
   embedding_forward(embedding_, tokens, weight(wte), weight(wpe), inputs_[0]);
   if (!shape_.tied) store_->weights_done(0);
@@ -278,13 +272,7 @@ double PassOf<Operand>::forward(std::span<const Token> tokens) {
   take_weights(final_block());
   layer_norm_forward<Operand>(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)),
                               weight(ln_f_bias(shape_.layers)), normed_f_, mean_f_, rstd_f_);
-  gemm({.m = rows_,
-        .n = shape_.vocabulary,
-        .k = shape_.width,
-        .transpose_b = true,
-        .lda = shape_.width,
-        .ldb = shape_.width,
-        .ldc = shape_.vocabulary},
+  gemm({.m = rows_, .n = shape_.vocabulary, .k = shape_.width, .transpose_b = true},
        normed_f_.data(), matrix(head(shape_)).data(), logits_.data());
   return cross_entropy<Operand>(targets_, shape_.vocabulary, logits_,
                                 in_place(logits_, dlogits_operands_));
@@ -292,7 +280,7 @@ double PassOf<Operand>::forward(std::span<const Token> tokens) {
 
 // dx_ holds the gradient of the residual stream, from the end of the layer to its beginning.
 template <class Operand>
-void PassOf<Operand>::layer_backward(std::size_t index) {
+void GptOf<Operand>::layer_backward(std::size_t index) {
   if (recompute_) layer_forward(index);
   LayerActivations<Operand>& at = layer(index);
   const auto w = [&](InLayer which) { return weight(of_layer(index, which)); };
@@ -321,23 +309,15 @@ void PassOf<Operand>::layer_backward(std::size_t index) {
 // The head, whose matrix is the token embedding or one of its own, and the last norm; dx_ becomes
 // the gradient of what the layers made.
 template <class Operand>
-void PassOf<Operand>::head_backward() {
+void GptOf<Operand>::head_backward() {
   const std::size_t c = shape_.width;
   const std::size_t v = shape_.vocabulary;
   const std::span<const Operand> dlogits = in_place(logits_, dlogits_operands_);
   take_gradient(final_block());
   if (shape_.tied) take_gradient(0);
-  gemm({.m = rows_, .n = c, .k = v, .lda = v, .ldb = c, .ldc = c}, dlogits.data(),
-       matrix(head(shape_)).data(), dnarrow_.data());
-  gemm({.m = v,
-        .n = c,
-        .k = rows_,
-        .transpose_a = true,
-        .lda = v,
-        .ldb = c,
-        .ldc = c,
-        .add = !fresh_},
-       dlogits.data(), normed_f_.data(), gradient_of(head(shape_)).data());
+  gemm({.m = rows_, .n = c, .k = v}, dlogits.data(), matrix(head(shape_)).data(), dnarrow_.data());
+  gemm({.m = v, .n = c, .k = rows_, .transpose_a = true, .add = !fresh_}, dlogits.data(),
+       normed_f_.data(), gradient_of(head(shape_)).data());
   std::fill(dx_.begin(), dx_.end(), 0.0f);
   layer_norm_backward(norm_, inputs_.back(), weight(ln_f_weight(shape_.layers)), mean_f_, rstd_f_,
                       dnarrow_, dx_, gradient_of(ln_f_weight(shape_.layers)),
@@ -348,7 +328,7 @@ void PassOf<Operand>::head_backward() {
 }
 
 template <class Operand>
-void PassOf<Operand>::backward(std::span<const Token> tokens) {
+void GptOf<Operand>::backward(std::span<const Token> tokens) {
   head_backward();
   for (std::size_t index = shape_.layers; index-- > 0;) {
     take_weights(index + 1);
@@ -364,22 +344,12 @@ void PassOf<Operand>::backward(std::span<const Token> tokens) {
 
 }  // namespace
 
-Gpt::Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings) {
-  if (settings.precision == Precision::bf16) {
-    pass_ = std::make_unique<PassOf<Bf16>>(shape, sequences, settings);
-  } else {
-    pass_ = std::make_unique<PassOf<float>>(shape, sequences, settings);
+std::unique_ptr<Gpt> make_gpt(const GptShape& shape, std::size_t sequences,
+                              const GptSettings& settings) {
+  if (settings.precision == Precision::fp32) {
+    return std::make_unique<GptOf<float>>(shape, sequences, settings);
   }
-}
-
-Gpt::~Gpt() = default;
-
-double Gpt::accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) {
-  return pass_->accumulate(tokens, store, fresh);
-}
-
-void Gpt::weights_changed() {
-  pass_->weights_changed();
+  return std::make_unique<GptOf<Bf16>>(shape, sequences, settings);
 }
 
 }  // namespace muster

@@ -86,8 +86,7 @@ struct GptSettings {
 // allocates nothing after construction. One thread at a time, which may have OpenMP threads.
 class Gpt {
  public:
-  Gpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings = {});
-  ~Gpt();
+  virtual ~Gpt() = default;
 
   // `tokens` holds sequences x (context + 1), each below the vocabulary: inputs and, shifted by
   // one, targets. Adds the gradient of the summed loss to that of the store, and returns that sum
@@ -96,15 +95,13 @@ class Gpt {
   // Blocks are taken from the first to the last in forward, from the last to the first in backward.
   // The embeddings are the last to be done; of a tied model they are taken throughout, as they are
   // the head too.
-  double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh);
+  virtual double accumulate(std::span<const Token> tokens, BlockStore& store, bool fresh) = 0;
 
   // Says that the store holds other weights than before.
-  void weights_changed();
-
-  class Pass;  // for one precision
-
- private:
-  std::unique_ptr<Pass> pass_;
+  virtual void weights_changed() = 0;
 };
+
+std::unique_ptr<Gpt> make_gpt(const GptShape& shape, std::size_t sequences,
+                              const GptSettings& settings);
 
 }  // namespace muster

@@ -18,6 +18,8 @@
 #include <string>
 #include <string_view>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 inline constexpr const char* checkpoint_manifest_name = "manifest.json";
@@ -34,6 +36,7 @@ struct CheckpointName {
   std::uint64_t generation = 0;
   friend bool operator==(const CheckpointName&, const CheckpointName&) = default;
   friend auto operator<=>(const CheckpointName&, const CheckpointName&) = default;
+  MUSTER_FIELDS(step, generation)
 };
 
 // The tokenizer of the data that has this checksum, beside the checkpoints of runs on it: a

@@ -7,7 +7,6 @@
 // little-endian u64 that is replaced in one store. A rank finds it at the path in MUSTER_LEASE.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -23,8 +23,7 @@ FlopsPerToken flops_per_token(const GptShape& shape) {
   const auto c = static_cast<double>(shape.width);
   const auto t = static_cast<double>(shape.context);
   const auto v = static_cast<double>(shape.vocabulary);
-  return {6 * p + 6 * l * c * t, 6 * p + 12 * l * c * t,
-          72 * l * c * c * (1 + t / (6 * c) + v / (12 * l * c)),
+  return {6 * p + 6 * l * c * t, 72 * l * c * c * (1 + t / (6 * c) + v / (12 * l * c)),
           96 * l * c * c * (1 + t / (6 * c) + v / (16 * l * c))};
 }
 

@@ -20,7 +20,6 @@ namespace muster {
 
 struct FlopsPerToken {
   double causal = 0;      // A
-  double full = 0;        // A'
   double megatron = 0;    // B
   double recomputed = 0;  // H
 };

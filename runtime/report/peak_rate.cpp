@@ -1,7 +1,6 @@
 #include "runtime/report/peak_rate.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 namespace muster {

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 enum class SpanKind : std::uint32_t {
@@ -37,6 +39,7 @@ struct TraceEntry {
   SpanKind kind = SpanKind::step;
   std::uint32_t number = 0;
   std::uint64_t bytes = 0;
+  MUSTER_FIELDS(begin_ns, end_ns, kind, number, bytes)
 };
 
 inline std::int64_t steady_ns() {
@@ -102,6 +105,7 @@ struct RankTrace {
   std::uint64_t dropped = 0;
   std::int64_t ahead_ns = 0;  // of its clock, compared with rank 0's
   std::int64_t error_ns = 0;  // of that, at most
+  MUSTER_FIELDS(host, entries, dropped, ahead_ns, error_ns)
 };
 
 std::string format_trace(std::span<const RankTrace> ranks);

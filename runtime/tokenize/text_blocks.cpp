@@ -4,11 +4,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/data/token_dataset.h"
 #include "runtime/protocol/json_depth.h"
-#include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/word_splitter.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -62,9 +61,7 @@ std::string read_whole(const std::string& path, std::uint64_t limit_bytes) {
                      " the text is more than is held in memory: tokenize it first (muster-train "
                      "tokenize --out DIR FILES), then train on --data DIR");
   }
-  auto content = read_checkpoint_text(path, limit_bytes);
-  if (!content) throw StartError("--data: " + content.reason());
-  return std::move(content.value());
+  return needed(read_checkpoint_text(path, limit_bytes), "--data: ");
 }
 
 bool is_text(const std::string& content) {
@@ -104,9 +101,7 @@ void for_each_json_document(const TextBlock& block, const std::string& field, Nu
                             const std::function<void(std::string_view)>& document) {
   std::string_view rest = block.content;
   for (std::uint64_t line = block.first_line; !rest.empty(); ++line) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view text = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view text = take_until(rest, '\n');
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string where = block.path + ":" + std::to_string(line) + ": ";
     if (nests_too_deeply(text)) throw StartError(where + "is nested too deeply");
@@ -141,21 +136,17 @@ bool TextBlockReader::open_next() {
     if (!std::filesystem::is_regular_file(path, code)) {
       throw StartError(path + " is neither a regular file nor a directory");
     }
-    auto file = CheckpointFile::open_for_reading(path);
-    if (!file) throw StartError(file.reason());
-    const auto size = file.value().size();
-    if (!size) throw StartError(size.reason());
-    std::string begin(std::min(size.value(), probe_bytes), '\0');
-    if (auto got = file.value().read_at(0, begin.data(), begin.size()); !got) {
-      throw StartError(got.reason());
-    }
+    CheckpointFile file = needed(CheckpointFile::open_for_reading(path));
+    const std::uint64_t size = needed(file.size());
+    std::string begin(std::min(size, probe_bytes), '\0');
+    needed(file.read_at(0, begin.data(), begin.size()));
     if (begin.find('\0') != std::string::npos) {
       if (std::find(named_.begin(), named_.end(), path) == named_.end()) continue;
       throw StartError(path + " is not text (it holds a NUL byte)");
     }
-    if (size.value() == 0) continue;
-    file_ = std::move(file.value());
-    file_bytes_ = size.value();
+    if (size == 0) continue;
+    file_ = std::move(file);
+    file_bytes_ = size;
     offset_ = 0;
     line_ = 1;
     begins_document_ = true;
@@ -168,9 +159,7 @@ void TextBlockReader::read_more() {
   const std::uint64_t bytes = std::min(text_block_bytes, file_bytes_ - offset_);
   const std::size_t before = pending_.size();
   pending_.resize(before + bytes);
-  if (auto got = file_->read_at(offset_, pending_.data() + before, bytes); !got) {
-    throw StartError(got.reason());
-  }
+  needed(file_->read_at(offset_, pending_.data() + before, bytes));
   if (const std::size_t nul = pending_.find('\0', before); nul != std::string::npos) {
     throw StartError(files_[next_file_ - 1] + ": byte " + std::to_string(offset_ + nul - before) +
                      ": is not text (it holds a NUL byte here)");

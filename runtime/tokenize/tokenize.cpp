@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -18,7 +17,6 @@
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/tokenize/text_blocks.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "runtime/tokenize/tokenizer_training.h"
 #include "scheduler/text/text.h"
@@ -147,9 +145,7 @@ std::vector<std::uint32_t> tokens_until(const TokenSource& line, std::uint64_t a
 }
 
 std::string text_of_tokenizer(const std::string& path) {
-  auto text = read_checkpoint_text(path, tokenizer_file_limit_bytes);
-  if (!text) throw StartError(text.reason());
-  return std::move(text.value());
+  return needed(read_checkpoint_text(path, tokenizer_file_limit_bytes));
 }
 
 struct Command {
@@ -228,15 +224,12 @@ Tokenizer read_tokenizer(const std::string& path, const std::string& end_of_docu
   const std::string home = directory.empty() ? "." : directory;
   std::error_code code;
   if (std::filesystem::exists(home + "/" + dataset_index_name, code)) {
-    const auto index = read_dataset_index(home);
-    if (!index) throw StartError(index.reason());
-    if (index.value().dataset.tokenizer_hash != tokenizer_hash(text)) {
+    const DatasetIndex index = needed(read_dataset_index(home));
+    if (index.dataset.tokenizer_hash != tokenizer_hash(text)) {
       throw StartError(path + ": was changed since the dataset beside it was made");
     }
   }
-  auto tokenizer = parse_tokenizer(text, end_of_document);
-  if (!tokenizer) throw StartError(path + ": " + tokenizer.reason());
-  return std::move(tokenizer.value());
+  return needed(parse_tokenizer(text, end_of_document), path + ": ");
 }
 
 void tokenize(const TokenizeOptions& options, const std::function<void(const std::string&)>& say) {
@@ -248,9 +241,7 @@ void tokenize(const TokenizeOptions& options, const std::function<void(const std
                                                      : text_of_tokenizer(options.tokenizer);
   DatasetWriter writer({options.out, options.shard_version, options.shard_tokens,
                         tokenizer.vocabulary(), tokenizer_hash(text)});
-  if (auto put = replace_durably(options.out, tokenizer_file_name, text); !put) {
-    throw StartError("--out: " + put.reason());
-  }
+  needed(replace_durably(options.out, tokenizer_file_name, text), "--out: ");
   const auto begin = Clock::now();
   TextBlockReader reader(files, options.files);
   std::vector<Encoder> encoders(options.threads, Encoder(tokenizer));
@@ -278,17 +269,15 @@ void index_token_files(const std::string& directory, std::uint64_t vocabulary,
   }
   const std::vector<std::string> files = find_token_shards(directory);
   if (files.empty()) throw StartError("--index: " + directory + " holds no files of tokens");
-  auto dataset = dataset_of_files(files);
-  if (!dataset) throw StartError("--index: " + dataset.reason());
-  DatasetIndex index{std::move(dataset.value())};
+  DatasetIndex index{needed(dataset_of_files(files), "--index: ")};
   if (vocabulary > 0) index.dataset.vocabulary = vocabulary;
   if (index.dataset.vocabulary == 0) {
     throw StartError("--index: the files do not say how many tokens there are: give --vocabulary");
   }
-  const auto checksums =
-      verify_chunks(index.dataset, {0, index.dataset.chunks()}, index.dataset.vocabulary, threads);
-  if (!checksums) throw StartError("--index: " + checksums.reason());
-  set_checksums(index.dataset, checksums.value());
+  const auto checksums = needed(
+      verify_chunks(index.dataset, {0, index.dataset.chunks()}, index.dataset.vocabulary, threads),
+      "--index: ");
+  set_checksums(index.dataset, checksums);
   for (DatasetShard& shard : index.dataset.shards) {
     shard.path = std::filesystem::path(shard.path).filename().string();
     index.documents += shard.layout.documents;
@@ -297,25 +286,20 @@ void index_token_files(const std::string& directory, std::uint64_t vocabulary,
   if (std::filesystem::exists(tokenizer, code)) {
     index.dataset.tokenizer_hash = tokenizer_hash(text_of_tokenizer(tokenizer));
   }
-  const auto written = replace_durably(directory, dataset_index_name, format_dataset_index(index));
-  if (!written) throw StartError("--index: " + written.reason());
+  needed(replace_durably(directory, dataset_index_name, format_dataset_index(index)), "--index: ");
 }
 
 std::string read_document(const std::string& directory, std::uint64_t number) {
   const Tokenizer tokenizer = read_tokenizer(directory + "/" + tokenizer_file_name, "");
-  const auto index = read_dataset_index(directory);
-  if (!index) throw StartError(index.reason());
-  const TokenDataset& dataset = index.value().dataset;
-  const auto line = ShardTokens::open(dataset, tokenizer.vocabulary(), {});
-  if (!line) throw StartError(line.reason());
+  const TokenDataset dataset = needed(read_dataset_index(directory)).dataset;
+  const auto line = needed(ShardTokens::open(dataset, tokenizer.vocabulary(), {}));
   std::uint64_t shard_begin = 0;
   std::uint64_t skipped = 0;
   for (const DatasetShard& shard : dataset.shards) {
     if (number - skipped < shard.layout.documents) {
-      const auto documents = read_token_shard_documents(shard.path, shard.layout);
-      if (!documents) throw StartError(documents.reason());
-      const std::uint64_t at = shard_begin + documents.value()[number - skipped];
-      return tokenizer.decode(tokens_until(*line.value(), at, tokenizer.end_of_document()));
+      const auto documents = needed(read_token_shard_documents(shard.path, shard.layout));
+      const std::uint64_t at = shard_begin + documents[number - skipped];
+      return tokenizer.decode(tokens_until(*line, at, tokenizer.end_of_document()));
     }
     skipped += shard.layout.documents;
     shard_begin += shard.layout.tokens;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <queue>
 
-#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {

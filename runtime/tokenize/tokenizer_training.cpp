@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/word_splitter.h"
 
 namespace muster {

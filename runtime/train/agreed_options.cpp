@@ -62,17 +62,13 @@ std::string agreed_text(const TrainOptions& options) {
   return text;
 }
 
-void check_agreed_options(const TrainOptions& options, Communicator& ranks) {
+void check_sharing_options(const TrainOptions& options, Communicator& ranks) {
   std::vector<GivenOptions> all;
   for (std::string& text : ranks.gather_texts(agreed_text(options))) {
     all.push_back({"rank " + std::to_string(all.size()), std::move(text)});
   }
   const std::string difference = options_difference(all);
   if (!difference.empty()) throw StartError(difference);
-}
-
-void check_sharing_options(const TrainOptions& options, Communicator& ranks) {
-  check_agreed_options(options, ranks);
   const BucketLimits& buckets = options.buckets;
   if (buckets.least_bytes > buckets.most_bytes) {
     throw StartError("--bucket-bytes: " + std::to_string(buckets.least_bytes) +

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/given_options.h"
@@ -16,9 +15,6 @@ namespace muster {
 // Lines "name=value". What a rank may have of its own is not in it: paths, --threads (unless bits
 // must be those of any number of ranks), what only one rank does.
 std::string agreed_text(const TrainOptions& options);
-
-// Throws StartError, on all ranks alike. Collective.
-void check_agreed_options(const TrainOptions& options, Communicator& ranks);
 
 // Throws StartError, on all ranks alike, when the options differ between ranks, or --zero and its
 // companions contradict each other. Collective.

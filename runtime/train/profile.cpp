@@ -10,9 +10,6 @@
 #include <fstream>
 #include <utility>
 
-#include "runtime/communicator/communicator.h"
-#include "runtime/report/trace.h"
-
 namespace muster {
 namespace {
 
@@ -85,27 +82,6 @@ std::string checked_path(const std::string& asked, const std::string& host) {
   if (!std::ofstream(path, std::ios::app)) throw StartError("--profile: cannot write " + path);
   if (!was_there) fs::remove(path, code);
   return path;
-}
-
-std::string pack(const std::string& host, const Trace& trace) {
-  std::string text = host + "\n" + std::to_string(trace.dropped()) + "\n";
-  const auto& entries = trace.entries();
-  return text.append(reinterpret_cast<const char*>(entries.data()),
-                     entries.size() * sizeof(TraceEntry));
-}
-
-RankTrace unpack(const std::string& text, const RankClock& offset) {
-  RankTrace rank;
-  const std::size_t host_end = text.find('\n');
-  const std::size_t count_end = text.find('\n', host_end + 1);
-  rank.host = text.substr(0, host_end);
-  rank.dropped = std::stoull(text.substr(host_end + 1, count_end - host_end - 1));
-  const std::string_view bytes = std::string_view(text).substr(count_end + 1);
-  rank.entries.resize(bytes.size() / sizeof(TraceEntry));
-  if (!bytes.empty()) std::memcpy(rank.entries.data(), bytes.data(), bytes.size());
-  rank.ahead_ns = offset.ahead_ns;
-  rank.error_ns = offset.error_ns;
-  return rank;
 }
 
 }  // namespace
@@ -186,13 +162,16 @@ std::string Profile::end() {
 }
 
 std::string Profile::write() {
-  const std::vector<std::string> texts = ranks_.gather_texts(pack(host_, trace_));
+  const std::vector<std::string> texts =
+      ranks_.gather_texts(packed(RankTrace{host_, trace_.entries(), trace_.dropped()}));
   if (ranks_.rank() != 0) return "";
   std::vector<RankTrace> all;
   std::uint64_t spans = 0;
   std::uint64_t dropped = 0;
   for (std::size_t r = 0; r < texts.size(); ++r) {
-    all.push_back(unpack(texts[r], offsets_[r]));
+    all.push_back(unpacked<RankTrace>(texts[r]).value());
+    all.back().ahead_ns = offsets_[r].ahead_ns;
+    all.back().error_ns = offsets_[r].error_ns;
     spans += all.back().entries.size();
     dropped += all.back().dropped;
   }

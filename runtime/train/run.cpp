@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/communicator/communicator.h"
 #include "runtime/data/sampler.h"
 #include "runtime/layer/gemm.h"
 #include "runtime/memory/bf16.h"
@@ -31,7 +30,6 @@
 #include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
 #include "runtime/train/step/guard.h"
-#include "runtime/train/step/options.h"
 #include "runtime/train/step/step_guard.h"
 #include "runtime/train/step/stop_request.h"
 #include "runtime/train/step/training_data.h"
@@ -168,9 +166,7 @@ class Run {
       line.nodes = context.nodes;
       line.run_id = context.identity.run_id;
       line.epoch = variables_.epoch;
-      const auto taken = take_generation(context.root, line, highest);
-      if (!taken) throw StartError(taken.reason());
-      return std::to_string(taken.value());
+      return std::to_string(needed(take_generation(context.root, line, highest)));
     });
     return from_rank_0(ranks_, mine);
   }
@@ -243,7 +239,7 @@ class Run {
   }
 
   int end_in_doubt_of(const HardwareDoubt& doubt) {
-    return end_in_doubt(doubt, {ranks_.rank(), host_name()}, ranks_);
+    return end_in_doubt(doubt, ranks_.rank(), host_name(), ranks_);
   }
 
   int give_up(const Divergence& divergence) {
@@ -296,7 +292,7 @@ PeakRate measure_bf16_peak() {
   const std::size_t n = probe_size;
   const std::vector<Bf16> a(n * n, to_bf16(0.5f));
   std::vector<float> c(n * n);
-  const GemmShape shape{.m = n, .n = n, .k = n, .lda = n, .ldb = n, .ldc = n};
+  const GemmShape shape{.m = n, .n = n, .k = n};
   gemm(shape, a.data(), a.data(), c.data());  // compiles it
   double best_s = 1;
   for (const Stopwatch whole; whole.seconds() < probe_s;) {
@@ -333,10 +329,7 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 
 PeakRate run_peak(const TrainOptions& options, Communicator& ranks) {
   PeakRate peak = own_peak(options);
-  const std::string mine = printed("%.17g", std::exchange(peak.flops, 0));
-  for (const std::string& other : ranks.gather_texts(mine)) {
-    peak.flops += std::strtod(other.c_str(), nullptr);
-  }
+  for (const double one : gather_values(ranks, std::exchange(peak.flops, 0))) peak.flops += one;
   return peak;
 }
 

@@ -4,7 +4,6 @@
 // the steps that are left, saves checkpoints, reports, and writes the weights at the end.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 

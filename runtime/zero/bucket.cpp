@@ -1,9 +1,13 @@
 #include "runtime/zero/bucket.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 namespace {
+
+// What an owner may receive of one piece.
+constexpr std::uint64_t received_bytes = 32 << 20;
 
 std::vector<ElementRange> cut(const ElementRange& elements, std::uint64_t most_bytes) {
   const std::uint64_t most =
@@ -65,6 +69,20 @@ std::vector<ElementRange> parts_within(std::span<const ElementRange> ranges,
   std::vector<ElementRange> parts;
   for (const ElementRange& range : ranges) parts.push_back(part_within(range, within));
   return parts;
+}
+
+std::uint64_t most_piece_bytes(const BucketLimits& limits, const Division& division) {
+  std::uint64_t nodes = 0;
+  for (const auto& of_rank : division.nodes) nodes += of_rank.size();
+  return std::min(limits.most_bytes, received_bytes / nodes);
+}
+
+GradientPlan make_gradient_plan(const GptShape& shape, const BucketLimits& limits,
+                                const FlatSpace& space, const Division& division) {
+  std::vector<ElementRange> blocks = gpt_blocks(shape, space);
+  std::vector<Bucket> buckets =
+      make_buckets(blocks, {limits.least_bytes, most_piece_bytes(limits, division)});
+  return {std::move(blocks), std::move(buckets), space.numel};
 }
 
 }  // namespace muster

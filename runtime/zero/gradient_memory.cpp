@@ -1,7 +1,6 @@
 #include "runtime/zero/gradient_memory.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/memory/vector_loops.h"
@@ -134,14 +133,14 @@ void WholeGradients::begin_step() {
 
 // What the tree joins after a leaf is known before it: it is done when the next one begins, and of
 // the last one bucket by bucket. A slot that is then free is taken no sooner.
-void WholeGradients::begin_leaf(const LeafTurn& turn) {
+void WholeGradients::begin_leaf(std::size_t leaf, bool is_last) {
   for (const auto& [left, right] : joins_) {
     add_into(slots_[right].data(), plan_.numel, slots_[left].data());
   }
   joins_.clear();
   slot_ = take_slot();
-  join_->push({turn.leaf, 1}, slot_);
-  if (!turn.is_last) return;
+  join_->push({leaf, 1}, slot_);
+  if (!is_last) return;
   for (const TreeJoin::Entry& entry : join_->entries()) nodes_.push_back(entry.slot);
   result_ = nodes_.front();
 }

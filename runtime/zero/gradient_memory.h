@@ -20,7 +20,6 @@
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/leaf_tree.h"
 #include "runtime/zero/bucket.h"
-#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 
@@ -73,17 +72,12 @@ class GradientReduction {
   std::uint64_t finished_ = 0;
 };
 
-// A place in the step.
-struct LeafTurn {
-  std::size_t leaf = 0;
-  bool is_last = false;  // of this rank
-};
-
 class GradientMemory {
  public:
   virtual ~GradientMemory() = default;
-  virtual void begin_step() = 0;
-  virtual void begin_leaf(const LeafTurn& turn) = 0;
+  virtual void begin_step() {}
+  // `is_last`: of this rank in the step.
+  virtual void begin_leaf(std::size_t /*leaf*/, bool /*is_last*/) {}
   virtual std::span<float> block(std::size_t block) = 0;
   // `complete`: no micro-batch of the step adds to it any more.
   virtual void block_done(std::size_t block, bool complete) = 0;
@@ -92,7 +86,7 @@ class GradientMemory {
   // The own elements, after finish().
   virtual std::span<const float> reduced() const = 0;
   // Of this rank's share of what other ranks own, after finish(); 0 where it is not kept.
-  virtual std::uint64_t hash_of_shares() const = 0;
+  virtual std::uint64_t hash_of_shares() const { return 0; }
 };
 
 // As many elements as the model per node of the tree: any number of leaves and micro-batches. A
@@ -102,7 +96,7 @@ class WholeGradients final : public GradientMemory {
   WholeGradients(const GradientPlan& plan, const Division& division, GradientReduction& reduction);
 
   void begin_step() override;
-  void begin_leaf(const LeafTurn& turn) override;
+  void begin_leaf(std::size_t leaf, bool is_last) override;
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
   void finish() override;
@@ -138,13 +132,10 @@ class StreamedGradients final : public GradientMemory {
   StreamedGradients(const GradientPlan& plan, const Division& division,
                     GradientReduction& reduction);
 
-  void begin_step() override {}
-  void begin_leaf(const LeafTurn&) override {}
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
   void finish() override { reduction_.finish_all(); }
   std::span<const float> reduced() const override { return own_; }
-  std::uint64_t hash_of_shares() const override { return 0; }
 
  private:
   struct Buffer {

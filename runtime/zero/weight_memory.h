@@ -18,7 +18,6 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/zero/bucket.h"
-#include "runtime/zero/gradient_plan.h"
 
 namespace muster {
 
@@ -27,8 +26,8 @@ class WeightMemory {
   virtual ~WeightMemory() = default;
   virtual void begin_step(std::span<float> weights) = 0;
   virtual std::span<const float> take(std::size_t block) = 0;
-  virtual void idle_pass() = 0;
-  virtual void updated(const ElementRange& piece) = 0;
+  virtual void idle_pass() {}
+  virtual void updated(const ElementRange&) {}
   virtual void progress() = 0;  // never blocks
   virtual void finish() = 0;
 };
@@ -47,7 +46,6 @@ class WholeWeights final : public WeightMemory {
   std::span<const float> take(std::size_t block) override {
     return weights_.subspan(blocks_[block].lo, blocks_[block].size());
   }
-  void idle_pass() override {}
   void updated(const ElementRange& piece) override;
   void progress() override;
   void finish() override;
@@ -75,7 +73,6 @@ class ShardedWeights final : public WeightMemory {
   void begin_step(std::span<float> weights) override;  // the own ones
   std::span<const float> take(std::size_t block) override;
   void idle_pass() override;
-  void updated(const ElementRange&) override {}
   void progress() override;
   void finish() override;
 

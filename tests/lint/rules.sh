@@ -64,8 +64,9 @@ runtime/checkpoint: runtime/checkpoint/file runtime/memory runtime/protocol
 runtime/communicator: runtime/checkpoint runtime/checkpoint/file runtime/protocol
 runtime/communicator/mesh: runtime/communicator runtime/protocol
 runtime/data: runtime/checkpoint runtime/checkpoint/file runtime/memory runtime/protocol
-runtime/export: runtime/checkpoint runtime/checkpoint/file runtime/layer runtime/protocol
 runtime/model: runtime/checkpoint runtime/layer runtime/memory
+runtime/export: runtime/checkpoint runtime/checkpoint/file runtime/layer runtime/model
+runtime/export: runtime/protocol
 runtime/report: runtime/model runtime/protocol
 runtime/tokenize: runtime/checkpoint runtime/checkpoint/file runtime/data runtime/protocol
 runtime/zero: runtime/checkpoint runtime/communicator runtime/memory runtime/model runtime/report

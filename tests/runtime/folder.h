@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "runtime/checkpoint/choose.h"
+
 namespace muster::test {
 
 class Folder {
@@ -27,6 +29,16 @@ class Folder {
  private:
   std::string path_;
 };
+
+// The newest usable checkpoint of a directory, or none; the reasons against the others go to
+// `rejected` when given.
+inline std::optional<FoundCheckpoint> find_newest_checkpoint(
+    const std::string& root, std::vector<RejectedCheckpoint>* rejected = nullptr) {
+  CheckpointSearch search = search_checkpoints(root);
+  if (rejected != nullptr) *rejected = std::move(search.rejected);
+  if (search.usable.empty()) return std::nullopt;
+  return search.usable.front();
+}
 
 inline std::string content_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

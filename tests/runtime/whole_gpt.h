@@ -1,6 +1,7 @@
 // A model with all its weights and all gradients in one piece, in memory of the caller.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,20 +33,21 @@ class WholeBlockStore final : public BlockStore {
 class WholeGpt {
  public:
   WholeGpt(const GptShape& shape, std::size_t sequences, const GptSettings& settings = {})
-      : model_(shape, sequences, settings), blocks_(gpt_blocks(shape, gpt_flat_space(shape))) {}
+      : model_(make_gpt(shape, sequences, settings)),
+        blocks_(gpt_blocks(shape, gpt_flat_space(shape))) {}
 
   // For the calls that follow; kept by reference.
   void use(std::span<const float> weights) {
     weights_ = weights;
-    model_.weights_changed();
+    model_->weights_changed();
   }
   double accumulate(std::span<const Token> tokens, std::span<float> gradient, bool fresh = false) {
     WholeBlockStore store(blocks_, weights_, gradient);
-    return model_.accumulate(tokens, store, fresh);
+    return model_->accumulate(tokens, store, fresh);
   }
 
  private:
-  Gpt model_;
+  std::unique_ptr<Gpt> model_;
   std::vector<ElementRange> blocks_;
   std::span<const float> weights_;
 };

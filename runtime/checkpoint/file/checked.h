@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "runtime/protocol/start_error.h"
+
 namespace muster {
 
 // The reason why something about a checkpoint could not be done: the file, what went wrong.
@@ -40,5 +42,12 @@ class [[nodiscard]] Checked {
  private:
   std::variant<T, CheckpointFault> held_;
 };
+
+// The value, for a run that cannot begin without it. Throws StartError.
+template <class T>
+T needed(Checked<T> result, const std::string& about = {}) {
+  if (!result) throw StartError(about + result.reason());
+  return std::move(result.value());
+}
 
 }  // namespace muster

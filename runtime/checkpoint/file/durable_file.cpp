@@ -42,6 +42,17 @@ std::string temporary_of(const std::string& path) {
 
 }  // namespace
 
+int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return put == 0 ? EIO : errno;
+    offset += static_cast<std::uint64_t>(put);
+    bytes = bytes.subspan(static_cast<std::size_t>(put));
+  }
+  return 0;
+}
+
 Checked<CheckpointFile> CheckpointFile::create(const std::string& path, std::uint64_t bytes) {
   Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!fd) return failed("open for writing", path);
@@ -58,15 +69,8 @@ Checked<CheckpointFile> CheckpointFile::open_for_reading(const std::string& path
 
 Checked<NoValue> CheckpointFile::write_at(std::uint64_t offset, const void* data,
                                           std::size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t put = ::pwrite(fd_.get(), at, bytes, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return failed("write", path_, put == 0 ? EIO : errno);
-    at += put;
-    offset += static_cast<std::uint64_t>(put);
-    bytes -= static_cast<std::size_t>(put);
-  }
+  const int error = write_whole(fd_.get(), offset, {static_cast<const char*>(data), bytes});
+  if (error != 0) return failed("write", path_, error);
   return NoValue{};
 }
 

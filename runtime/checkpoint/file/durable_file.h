@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,9 @@
 #include "runtime/protocol/descriptor.h"
 
 namespace muster {
+
+// Writes all of it; 0 or the error.
+int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes);
 
 // An open file; closed without a check unless sync_and_close() was called.
 class CheckpointFile {

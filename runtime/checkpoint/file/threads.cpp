@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -21,31 +20,10 @@ constexpr std::size_t direct_threads = 8;
 // The system starts to write this much at a time, while the next is filled.
 constexpr std::uint64_t sync_window_bytes = 64ull << 20;
 
-// 0 or the error.
-int write_whole(int fd, std::uint64_t offset, std::span<const char> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return put == 0 ? EIO : errno;
-    offset += static_cast<std::uint64_t>(put);
-    bytes = bytes.subspan(static_cast<std::size_t>(put));
-  }
-  return 0;
-}
-
 class ThreadedWriter final : public WriteEngine {
  public:
   ThreadedWriter(Descriptor fd, std::string path, bool direct)
       : fd_(std::move(fd)), path_(std::move(path)), direct_(direct) {}
-
-  ~ThreadedWriter() override {
-    {
-      const std::lock_guard lock(mutex_);
-      closing_ = true;
-    }
-    changed_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
-  }
 
   void put(std::uint64_t offset, std::span<const char> piece) override {
     {
@@ -55,7 +33,7 @@ class ThreadedWriter final : public WriteEngine {
     }
     changed_.notify_one();
     if (threads_.size() < (direct_ ? direct_threads : 1)) {
-      threads_.emplace_back([this] { work(); });
+      threads_.emplace_back([this](const std::stop_token& closing) { work(closing); });
     }
   }
 
@@ -67,13 +45,11 @@ class ThreadedWriter final : public WriteEngine {
   }
 
  private:
-  void work() {
+  void work(const std::stop_token& closing) {
     step_back();
     AlignedBuffer buffer;
     std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [this] { return closing_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+    while (changed_.wait(lock, closing, [this] { return !waiting_.empty(); })) {
       const FilePiece piece = waiting_.front();
       waiting_.pop_front();
       const bool wanted = error_ == 0;
@@ -124,13 +100,12 @@ class ThreadedWriter final : public WriteEngine {
   std::uint64_t written_end_ = 0;
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::condition_variable finished_;
   std::deque<FilePiece> waiting_;
   std::size_t unfinished_ = 0;
   int error_ = 0;
-  bool closing_ = false;
-  std::vector<std::thread> threads_;
+  std::vector<std::jthread> threads_;  // end before all else
 };
 
 }  // namespace

@@ -53,6 +53,24 @@ bool send_now(const Descriptor& socket, const std::string& bytes) {
          static_cast<ssize_t>(bytes.size());
 }
 
+// Hears and answers what is there. More is to come, or the other end has proven itself, or never
+// will, as when it is gone.
+std::variant<std::monostate, MessageKeys, WireFault> proceed(Handshake& handshake,
+                                                             const Descriptor& socket,
+                                                             std::string& heard) {
+  while (true) {
+    const std::size_t wanted = handshake.wanted_bytes();
+    if (!receive_up_to(socket, wanted, heard)) return WireFault{not_of_the_attempt};
+    if (heard.size() < wanted) return std::monostate();
+    std::string answer;
+    const auto next = handshake.hear(heard, answer);
+    heard.clear();
+    if (std::holds_alternative<WireFault>(next)) return next;
+    if (!answer.empty() && !send_now(socket, answer)) return WireFault{not_of_the_attempt};
+    if (std::holds_alternative<MessageKeys>(next)) return next;
+  }
+}
+
 }  // namespace
 
 Handshake::Handshake(Side side, std::string secret, std::string place, std::string own_nonce)
@@ -121,26 +139,17 @@ std::optional<MessageStream> introduce(Descriptor socket, const std::string& sec
                                        std::string& why) {
   why = not_of_the_attempt;
   Handshake handshake(Handshake::Side::caller, secret, place, random_bytes(nonce_bytes));
-  std::string saying = handshake.opening();
+  if (!send_now(socket, handshake.opening())) return std::nullopt;
   std::string heard;
   while (true) {
-    if (!saying.empty() && !send_now(socket, saying)) return std::nullopt;
-    saying.clear();
-    const std::size_t wanted = handshake.wanted_bytes();
-    const bool is_there = receive_up_to(socket, wanted, heard);
-    if (heard.size() == wanted) {
-      const auto next = handshake.hear(heard, saying);
-      heard.clear();
-      if (const auto* keys = std::get_if<MessageKeys>(&next)) {
-        return MessageStream(std::move(socket), *keys);
-      }
-      if (const auto* fault = std::get_if<WireFault>(&next)) {
-        why = fault->reason;
-        return std::nullopt;
-      }
-      continue;
+    const auto next = proceed(handshake, socket, heard);
+    if (const auto* keys = std::get_if<MessageKeys>(&next)) {
+      return MessageStream(std::move(socket), *keys);
     }
-    if (!is_there) return std::nullopt;
+    if (const auto* fault = std::get_if<WireFault>(&next)) {
+      why = fault->reason;
+      return std::nullopt;
+    }
     std::vector<pollfd> watched{{socket.get(), POLLIN, 0}};
     if (!patience.wait_for(watched)) return std::nullopt;
   }
@@ -171,20 +180,11 @@ void Strangers::drop_one() {
 
 bool Strangers::is_still_unknown(Stranger& stranger, std::vector<MessageStream>& proven) const {
   if (stranger.deadline.passed()) return false;
-  while (true) {
-    const std::size_t wanted = stranger.handshake.wanted_bytes();
-    const bool is_there = receive_up_to(stranger.socket, wanted, stranger.heard);
-    if (stranger.heard.size() < wanted) return is_there;
-    std::string answer;
-    const auto next = stranger.handshake.hear(stranger.heard, answer);
-    stranger.heard.clear();
-    const bool is_fault = std::holds_alternative<WireFault>(next);
-    if (is_fault || !send_now(stranger.socket, answer)) return false;
-    if (const auto* keys = std::get_if<MessageKeys>(&next)) {
-      proven.emplace_back(std::move(stranger.socket), *keys);
-      return false;
-    }
+  const auto next = proceed(stranger.handshake, stranger.socket, stranger.heard);
+  if (const auto* keys = std::get_if<MessageKeys>(&next)) {
+    proven.emplace_back(std::move(stranger.socket), *keys);
   }
+  return std::holds_alternative<std::monostate>(next);
 }
 
 std::vector<MessageStream> Strangers::take_proven() {
@@ -193,6 +193,24 @@ std::vector<MessageStream> Strangers::take_proven() {
     one = is_still_unknown(*one, proven) ? std::next(one) : strangers_.erase(one);
   }
   return proven;
+}
+
+std::vector<Strangers::Newcomer> Strangers::take_first_words() {
+  for (MessageStream& stream : take_proven()) silent_.push_back(std::move(stream));
+  std::vector<Newcomer> came;
+  for (auto one = silent_.begin(); one != silent_.end();) {
+    const bool there = one->fill();
+    auto next = one->next();
+    if (there && std::holds_alternative<std::monostate>(next)) {
+      ++one;
+      continue;
+    }
+    if (auto* said = std::get_if<WireMessage>(&next)) {
+      came.push_back({std::move(*said), std::move(*one)});
+    }
+    one = silent_.erase(one);
+  }
+  return came;
 }
 
 }  // namespace muster

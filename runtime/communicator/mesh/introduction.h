@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <list>
 #include <optional>
 #include <string>
@@ -85,12 +84,19 @@ class Strangers {
 
   void watch(std::vector<pollfd>& watched) const {
     for (const Stranger& one : strangers_) watched.push_back({one.socket.get(), POLLIN, 0});
+    for (const auto& stream : silent_) watched.push_back({stream.socket().get(), POLLIN, 0});
   }
   // `place`: as in a handshake.
   void let_in(const Descriptor& listener, const std::string& place);
   // Hears all; those who have proven themselves.
   std::vector<MessageStream> take_proven();
 
+  // Hears those, too; who has said a first message. Who has said anything else goes away.
+  struct Newcomer {
+    WireMessage said;
+    MessageStream stream;
+  };
+  std::vector<Newcomer> take_first_words();
   std::size_t count() const { return strangers_.size(); }
 
  private:
@@ -108,7 +114,8 @@ class Strangers {
   std::string secret_;
   std::size_t most_;
   std::chrono::milliseconds limit_;
-  std::list<Stranger> strangers_;  // the oldest first
+  std::list<Stranger> strangers_;    // the oldest first
+  std::list<MessageStream> silent_;  // of the attempt, and have not said who they are
 };
 
 }  // namespace muster

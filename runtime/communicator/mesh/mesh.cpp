@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
-#include <optional>
 
 #include "runtime/protocol/start_error.h"
 
@@ -307,6 +306,11 @@ std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
   const PeerSet met = meet(seat, place, patience);
   return std::make_unique<MeshCommunicator>(seat, options,
                                             connect_peers(seat, met, options, patience));
+}
+
+std::unique_ptr<Communicator> make_single_communicator() {
+  return std::make_unique<MeshCommunicator>(MeshSeat{}, MeshOptions{},
+                                            std::vector<std::unique_ptr<MeshPeer>>(1));
 }
 
 std::optional<MeshStart> mesh_start(const RankVariables& variables,

@@ -33,12 +33,6 @@ class TcpLane final : public PeerLane {
     return moved(got);
   }
 
-  bool fetches(std::size_t) const override { return false; }
-  void fetch(std::uint64_t, std::span<char>) override {
-    throw LaneEnded{"it sent an address over a network"};
-  }
-  void count_fetched() override {}
-  std::uint64_t fetched_by_other() const override { return 0; }
   int watched() const override { return connection_.get(); }
 
  private:
@@ -77,7 +71,6 @@ class MemoryLane final : public PeerLane {
   std::uint64_t fetched_by_other() const override {
     return memory_.outgoing().copied.load(std::memory_order_acquire);
   }
-  int watched() const override { return -1; }
 
  private:
   PairMemory memory_;

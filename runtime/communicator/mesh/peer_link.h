@@ -37,14 +37,16 @@ class PeerLane {
   virtual std::size_t write_some(std::span<const char> bytes, bool more_follows) = 0;
   virtual std::size_t read_some(std::span<char> bytes) = 0;
 
-  // Whether the other rank fetches a block of this size by its address.
-  virtual bool fetches(std::size_t bytes) const = 0;
-  virtual void fetch(std::uint64_t address, std::span<char> bytes) = 0;  // throws LaneEnded
-  virtual void count_fetched() = 0;                    // a block of the other's is wholly here
-  virtual std::uint64_t fetched_by_other() const = 0;  // blocks of this rank's
+  // Whether the other rank fetches a block of this size by its address; none does over a network.
+  virtual bool fetches(std::size_t) const { return false; }
+  virtual void fetch(std::uint64_t, std::span<char>) {  // throws LaneEnded
+    throw LaneEnded{"it sent an address over a network"};
+  }
+  virtual void count_fetched() {}                               // of the other's, wholly here
+  virtual std::uint64_t fetched_by_other() const { return 0; }  // blocks of this rank's
 
   // What poll(2) can watch for arriving bytes; -1: nothing.
-  virtual int watched() const = 0;
+  virtual int watched() const { return -1; }
 };
 
 // `early`: bytes of the other rank that have been read already.

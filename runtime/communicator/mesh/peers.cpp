@@ -7,8 +7,6 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/protocol/start_error.h"
-
 namespace muster {
 namespace {
 
@@ -116,7 +114,6 @@ class Connecting {
   void open_to_next(std::uint64_t missing) {
     std::vector<pollfd> watched{{met_.own.tcp.get(), POLLIN, 0},
                                 {met_.own.unix_socket.get(), POLLIN, 0}};
-    for (const auto& stream : callers_) watched.push_back({stream.socket().get(), POLLIN, 0});
     strangers_.watch(watched);
     if (!patience_.wait_for(watched)) {
       throw MeetingFailed(rank_name(missing) + " did not connect to " + rank_name(seat_.rank) +
@@ -124,25 +121,10 @@ class Connecting {
     }
     strangers_.let_in(met_.own.tcp, std::to_string(met_.own.door.port));
     strangers_.let_in(met_.own.unix_socket, met_.own.door.unix_name);
-    for (MessageStream& proven : strangers_.take_proven()) callers_.push_back(std::move(proven));
-    for (std::size_t i = 0; i < callers_.size();) {
-      if (waits(callers_[i])) {
-        ++i;
-      } else {
-        callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(i));
-      }
+    for (auto& [said, stream] : strangers_.take_first_words()) {
+      const auto* greeting = std::get_if<Greeting>(&said);
+      if (greeting != nullptr && is_expected(*greeting)) let_in(*greeting, std::move(stream));
     }
-  }
-
-  // Whether a caller has not said who it is. One that has goes to its place, others go away.
-  bool waits(MessageStream& caller) {
-    const bool there = caller.fill();
-    const auto next = caller.next();
-    if (std::holds_alternative<std::monostate>(next)) return there;
-    const auto* message = std::get_if<WireMessage>(&next);
-    const auto* greeting = message == nullptr ? nullptr : std::get_if<Greeting>(message);
-    if (greeting != nullptr && is_expected(*greeting)) let_in(*greeting, std::move(caller));
-    return false;
   }
 
   bool is_expected(const Greeting& greeting) const {
@@ -175,7 +157,6 @@ class Connecting {
   const Patience& patience_;
   std::vector<std::unique_ptr<MeshPeer>> peers_;
   Strangers strangers_;
-  std::vector<MessageStream> callers_;
   std::map<std::uint64_t, TcpPair> tcp_pairs_;
 };
 

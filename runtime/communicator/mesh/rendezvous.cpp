@@ -8,7 +8,6 @@
 
 #include "runtime/communicator/given_options.h"
 #include "runtime/protocol/keyed_hash.h"
-#include "runtime/protocol/start_error.h"
 
 namespace muster {
 namespace {
@@ -108,8 +107,9 @@ class Host {
       patience_.check();  // also while one who is refused comes again and again
       if (!wait()) give_up("not all ranks came in time: no word from " + missing());
       strangers_.let_in(listener_, port_);
-      for (MessageStream& proven : strangers_.take_proven()) callers_.push_back(std::move(proven));
-      hear_callers();
+      for (auto& [said, stream] : strangers_.take_first_words()) {
+        if (const auto* hello = std::get_if<RankHello>(&said)) seat(*hello, std::move(stream));
+      }
       for (auto& [rank, stream] : seated_) {
         if (!stream.fill()) give_up("rank " + std::to_string(rank) + " left before all had come");
       }
@@ -148,25 +148,8 @@ class Host {
     std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
     for (const auto& [rank, stream] : seated_)
       watched.push_back({stream.socket().get(), POLLIN, 0});
-    for (const auto& stream : callers_) watched.push_back({stream.socket().get(), POLLIN, 0});
     strangers_.watch(watched);
     return patience_.wait_for(watched);
-  }
-
-  void hear_callers() {
-    for (std::size_t i = 0; i < callers_.size();) {
-      const bool there = callers_[i].fill();
-      const auto next = callers_[i].next();
-      const auto* message = std::get_if<WireMessage>(&next);
-      const auto* hello = message == nullptr ? nullptr : std::get_if<RankHello>(message);
-      if (hello != nullptr) seat(*hello, std::move(callers_[i]));
-      const bool waits = there && std::holds_alternative<std::monostate>(next);
-      if (waits) {
-        ++i;
-      } else {
-        callers_.erase(callers_.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-    }
   }
 
   void seat(const RankHello& hello, MessageStream stream) {
@@ -207,7 +190,6 @@ class Host {
   std::string port_;
   PeerSet met_;
   Strangers strangers_;
-  std::vector<MessageStream> callers_;  // of the attempt, and have not said who they are
   std::map<std::uint64_t, MessageStream> seated_;
 };
 

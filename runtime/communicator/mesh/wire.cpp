@@ -5,125 +5,25 @@
 #include <type_traits>
 
 #include "runtime/protocol/keyed_hash.h"
+#include "runtime/protocol/packed_fields.h"
 
 namespace muster {
 namespace {
 
 constexpr std::size_t envelope_bytes = 12;
 
-// Every message lists its fields once, for writing and for reading.
-template <class Visit>
-void fields(Visit& visit, MeshSeat& seat) {
-  visit(seat.job), visit(seat.epoch), visit(seat.rank), visit(seat.size), visit(seat.work),
-      visit(seat.name);
-}
-template <class Visit>
-void fields(Visit& visit, RankListener& door) {
-  visit(door.address), visit(door.port), visit(door.boot_id), visit(door.unix_name);
-}
-template <class Visit>
-void fields(Visit& visit, RankHello& hello) {
-  fields(visit, hello.seat), fields(visit, hello.door);
-}
-template <class Visit>
-void fields(Visit& visit, RankRefusal& refusal) {
-  visit(refusal.why), visit(refusal.for_good);
-}
-template <class Visit>
-void fields(Visit& visit, MeshTable& table) {
-  visit(table.session), visit(table.doors);
-}
-template <class Visit>
-void fields(Visit& visit, Greeting& greeting) {
-  visit(greeting.session), visit(greeting.rank), visit(greeting.use), visit(greeting.nonce);
-}
-template <class Visit>
-void fields(Visit& visit, PairWelcome& welcome) {
-  visit(welcome.reads_memory);
-}
-template <class Visit>
-void fields(Visit&, Farewell&) {}
-template <class Visit>
-void fields(Visit& visit, RankLost& lost) {
-  visit(lost.rank), visit(lost.why);
-}
-template <class Visit>
-void fields(Visit& visit, RunAborted& aborted) {
-  visit(aborted.exit_code);
-}
-
-class Writer {
- public:
-  template <class Number>
-  requires(std::is_integral_v<Number> || std::is_enum_v<Number>) void operator()(
-      const Number& number) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-  }
-  void operator()(const std::string& text) {
-    (*this)(static_cast<std::uint32_t>(text.size()));
-    bytes += text;
-  }
-  void operator()(std::vector<RankListener>& doors) {
-    (*this)(static_cast<std::uint32_t>(doors.size()));
-    for (RankListener& door : doors) fields(*this, door);
-  }
-  std::string bytes;
-};
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-
-  template <class Number>
-  requires(std::is_integral_v<Number> || std::is_enum_v<Number>) void operator()(Number& number) {
-    const std::string_view raw = take(sizeof number);
-    if (raw.size() == sizeof number) std::memcpy(&number, raw.data(), sizeof number);
-  }
-  void operator()(bool& flag) {
-    std::uint8_t byte = 0;
-    (*this)(byte);
-    flag = byte == 1;
-    good_ = good_ && byte <= 1;
-  }
-  void operator()(LinkUse& use) {
-    std::uint8_t byte = 0;
-    (*this)(byte);
-    use = static_cast<LinkUse>(byte);
-    good_ = good_ && byte >= 1 && byte <= 3;
-  }
-  void operator()(std::string& text) {
-    std::uint32_t length = 0;
-    (*this)(length);
-    text = take(length);
-  }
-  void operator()(std::vector<RankListener>& doors) {
-    std::uint32_t count = 0;
-    (*this)(count);
-    for (std::uint32_t i = 0; i < count && good_; ++i) fields(*this, doors.emplace_back());
-  }
-  bool read_all() const { return good_ && left_.empty(); }
-
- private:
-  std::string_view take(std::size_t count) {
-    good_ = good_ && count <= left_.size();
-    if (!good_) return {};
-    const std::string_view taken = left_.substr(0, count);
-    left_.remove_prefix(count);
-    return taken;
-  }
-
-  std::string_view left_;
-  bool good_ = true;
-};
-
 template <std::size_t kind = 0>
 std::optional<WireMessage> read_payload(std::size_t wanted, std::string_view payload) {
   if constexpr (kind < std::variant_size_v<WireMessage>) {
     if (kind != wanted) return read_payload<kind + 1>(wanted, payload);
-    std::variant_alternative_t<kind, WireMessage> message;
-    Reader reader(payload);
-    fields(reader, message);
-    if (reader.read_all()) return message;
+    using Message = std::variant_alternative_t<kind, WireMessage>;
+    auto message = unpacked<Message>(payload);
+    if constexpr (std::is_same_v<Message, Greeting>) {
+      if (message && (message->use < LinkUse::tcp_news || message->use > LinkUse::same_node)) {
+        return std::nullopt;
+      }
+    }
+    if (message) return std::move(*message);
   }
   return std::nullopt;
 }
@@ -142,14 +42,11 @@ std::string Seal::of_next(std::string_view message) {
 }
 
 std::string format_message(const WireMessage& message, Seal& seal) {
-  Writer payload;
-  WireMessage copy = message;
-  std::visit([&](auto& fielded) { fields(payload, fielded); }, copy);
-  Writer whole;
-  whole(wire_magic);
-  whole(wire_version);
-  whole(static_cast<std::uint16_t>(message.index()));
-  whole(payload.bytes);
+  Packer whole;
+  whole.put(wire_magic);
+  whole.put(wire_version);
+  whole.put(static_cast<std::uint16_t>(message.index()));
+  whole.put(std::visit([](const auto& fields) { return packed(fields); }, message));
   return whole.bytes + seal.of_next(whole.bytes);
 }
 

@@ -8,17 +8,17 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "scheduler/text/fields.h"
+
 namespace muster {
 
 inline constexpr std::uint32_t wire_magic = 0x4d54524d;  // "MRTM"
-inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::uint16_t wire_version = 3;
 inline constexpr std::size_t message_limit_bytes = 16 << 20;  // a table of 10^5 ranks has 10 MB
 
 // What a gathered text may have; the largest one is a trace of many steps.
@@ -32,7 +32,7 @@ struct MeshSeat {
   std::uint64_t size = 1;
   std::string work = {};  // what all ranks must be given alike (agreed_options.h), if it is known
   std::string name = {};  // by which a person knows the rank; empty: "rank" and its number
-  friend bool operator==(const MeshSeat&, const MeshSeat&) = default;
+  MUSTER_FIELDS(job, epoch, rank, size, work, name)
 };
 
 // Where the other ranks reach a rank.
@@ -41,24 +41,24 @@ struct RankListener {
   std::uint16_t port = 0;
   std::string boot_id;    // of the machine's kernel
   std::string unix_name;  // in the abstract namespace, for ranks of the same node
-  friend bool operator==(const RankListener&, const RankListener&) = default;
+  MUSTER_FIELDS(address, port, boot_id, unix_name)
 };
 
 // A rank to rank 0, which answers with a RankRefusal or, once all are there, with the Table.
 struct RankHello {
   MeshSeat seat;
   RankListener door;
-  friend bool operator==(const RankHello&, const RankHello&) = default;
+  MUSTER_FIELDS(seat, door)
 };
 struct RankRefusal {
   std::string why;
   bool for_good = false;  // it makes no sense to come again
-  friend bool operator==(const RankRefusal&, const RankRefusal&) = default;
+  MUSTER_FIELDS(why, for_good)
 };
 struct MeshTable {
   std::uint64_t session = 0;        // random, so that two meetings of one attempt do not mix
   std::vector<RankListener> doors;  // by rank
-  friend bool operator==(const MeshTable&, const MeshTable&) = default;
+  MUSTER_FIELDS(session, doors)
 };
 
 // What a connection between two ranks is for.
@@ -71,26 +71,27 @@ struct Greeting {
   std::uint64_t rank = 0;
   LinkUse use = LinkUse::tcp_news;
   std::uint64_t nonce = 0;  // of the shared memory
-  friend bool operator==(const Greeting&, const Greeting&) = default;
+  MUSTER_FIELDS(session, rank, use, nonce)
 };
 // The answer to a greeting on the same node: whether this rank can read the other's memory.
 struct PairWelcome {
   bool reads_memory = false;
-  friend bool operator==(const PairWelcome&, const PairWelcome&) = default;
+  MUSTER_FIELDS(reads_memory)
 };
 
 // News, at any time later.
 struct Farewell {  // the sender is done with all operations
-  friend bool operator==(const Farewell&, const Farewell&) = default;
+  template <class Self, class Visit>
+  static void fields(Self&, Visit) {}
 };
 struct RankLost {
   std::uint64_t rank = 0;
   std::string why;
-  friend bool operator==(const RankLost&, const RankLost&) = default;
+  MUSTER_FIELDS(rank, why)
 };
 struct RunAborted {
   std::int32_t exit_code = 0;
-  friend bool operator==(const RunAborted&, const RunAborted&) = default;
+  MUSTER_FIELDS(exit_code)
 };
 
 using WireMessage = std::variant<RankHello, RankRefusal, MeshTable, Greeting, PairWelcome, Farewell,

@@ -45,8 +45,8 @@ ElasticCheckpoints::ElasticCheckpoints(const TrainOptions& options, SaveContext 
       say_(std::move(say)),
       context_(std::move(context)),
       line_(std::move(line)),
-      certificates_{Certification(options.checkpoint_every)} {
-  if (auto made = make_checkpoint_directory(context_.root); !made) throw StartError(made.reason());
+      certificates_(options.checkpoint_every) {
+  needed(make_checkpoint_directory(context_.root));
 }
 
 void ElasticCheckpoints::begin_epoch(std::uint64_t members_epoch, const EpochStart& start,
@@ -59,7 +59,7 @@ void ElasticCheckpoints::begin_epoch(std::uint64_t members_epoch, const EpochSta
   change_wanted_since_.reset();
   // This rank has not seen all steps since then, but sees those that follow.
   if (!source.previous.empty() && source.previous != context_.previous) {
-    certificates_.waiting.committed(source.previous, source.step);
+    certificates_.committed(source.previous, source.step);
   }
   context_.previous = source.previous;
   context_.lineage = source.lineage;

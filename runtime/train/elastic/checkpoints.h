@@ -83,7 +83,7 @@ class ElasticCheckpoints {
   const Say say_;
   SaveContext context_;  // of the next generation
   GenerationLine line_;  // as above
-  CertificateWork certificates_;
+  Certification certificates_;
   std::list<Epoch> left_behind_;
 
   Epoch epoch_;  // the one that goes on

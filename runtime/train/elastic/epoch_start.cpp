@@ -2,54 +2,11 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "runtime/checkpoint/choose.h"
 
 namespace muster {
-namespace {
-
-void write_forks(std::ostream& text, char kind, const std::vector<GenerationFork>& forks) {
-  for (const GenerationFork& fork : forks) {
-    text << kind << ' ' << fork.generation << ' ' << fork.fork_step << '\n';
-  }
-}
-
-}  // namespace
-
-// Lines "m STEP HAS_TRAINED FROM_GENERATION KNOWN_GENERATION OWES_SAVE HOST", "p PREVIOUS",
-// "l GENERATION STEP", "f GENERATION STEP".
-std::string format_news(const MemberNews& news) {
-  std::ostringstream text;
-  text << "m " << news.step << ' ' << news.has_trained << ' ' << news.from_generation << ' '
-       << news.known_generation << ' ' << news.owes_save << ' ' << news.host << '\n';
-  if (!news.previous.empty()) text << "p " << news.previous << '\n';
-  write_forks(text, 'l', news.lineage);
-  write_forks(text, 'f', news.forks);
-  return text.str();
-}
-
-MemberNews parse_news(std::string_view text) {
-  MemberNews news;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    char kind = 0;
-    words >> kind;
-    GenerationFork fork;
-    if (kind == 'm') {
-      words >> news.step >> news.has_trained >> news.from_generation >> news.known_generation >>
-          news.owes_save >> news.host;
-    } else if (kind == 'p') {
-      words >> news.previous;
-    } else if (words >> fork.generation >> fork.fork_step) {
-      (kind == 'l' ? news.lineage : news.forks).push_back(fork);
-    }
-  }
-  return news;
-}
-
 namespace {
 
 // The higher one counts.

@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/checkpoint/manifest.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -25,11 +25,9 @@ struct MemberNews {
   std::string previous;                    // directory name of the checkpoint before this state
   std::vector<GenerationFork> lineage;     // of this state
   std::vector<GenerationFork> forks = {};  // known from its directory
+  MUSTER_FIELDS(step, has_trained, from_generation, known_generation, owes_save, host, previous,
+                lineage, forks)
 };
-
-std::string format_news(const MemberNews& news);
-// Of what format_news() wrote.
-MemberNews parse_news(std::string_view text);
 
 // By place. Never empty.
 struct EpochStart {

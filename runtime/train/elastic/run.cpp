@@ -230,10 +230,7 @@ class ElasticRun {
   EpochStart share_state(Communicator& ranks) {
     state_.owned = owned_elements(space_, ranks.rank(), ranks.size());
     news_.step = state_.step;
-    EpochStart start;
-    for (const std::string& text : ranks.gather_texts(format_news(news_))) {
-      start.members.push_back(parse_news(text));
-    }
+    const EpochStart start{gather_values(ranks, news_)};
     const std::size_t source = start.source();
     if (start.differs()) receive_state(source, ranks);
     news_.has_trained = start.members[source].has_trained;
@@ -336,7 +333,7 @@ class ElasticRun {
 
   int end_in_doubt_of(HardwareDoubt doubt, const EpochMembers& epoch, Communicator& ranks) {
     for (std::size_t& place : doubt.ranks) place = epoch.members.at(place).rank;
-    return end_in_doubt(doubt, {*variables_.rank, host_name()}, ranks);
+    return end_in_doubt(doubt, *variables_.rank, host_name(), ranks);
   }
 
   // Asked to stop, and not waiting any more for all others to be asked too.

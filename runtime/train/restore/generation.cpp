@@ -36,9 +36,9 @@ std::string complaint_about(const GenerationLine& mine, const GenerationLine& li
 std::uint64_t highest_generation(const std::string& root, const std::optional<Restored>& restored,
                                  Communicator& ranks) {
   std::uint64_t highest = 0;
-  const std::uint64_t mine = search_checkpoints(root).highest_generation;
-  for (const std::string& text : ranks.gather_texts(std::to_string(mine))) {
-    highest = std::max<std::uint64_t>(highest, std::stoull(text));
+  for (const std::uint64_t one :
+       gather_values(ranks, search_checkpoints(root).highest_generation)) {
+    highest = std::max(highest, one);
   }
   if (!restored) return highest;
   for (const GenerationFork& fork : restored->manifest.lineage) {

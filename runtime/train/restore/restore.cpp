@@ -6,11 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/reader.h"
+#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/restore/resume_offer.h"
@@ -78,11 +76,7 @@ struct Source {
 // beginning in spite of checkpoints would put all of them off the lineage.
 std::optional<Source> find_newest(const ResumeNewest& wish, Communicator& ranks,
                                   std::vector<std::string>& remarks) {
-  std::vector<ResumeOffer> offers;
-  for (const std::string& text :
-       ranks.gather_texts(format_offer(find_offer(wish.root, wish.at_least)))) {
-    offers.push_back(parse_offer(text));
-  }
+  const auto offers = gather_values(ranks, find_offer(wish.root, wish.at_least));
   const auto chosen = choose_offer(offers);
   const std::string complaint = complaint_of(offers);
   if (chosen) {
@@ -111,8 +105,7 @@ Checked<std::string> look_at(const std::string& path) {
   if (const auto manifest = read_manifest(path); !manifest) {
     return CheckpointFault{path + ": " + manifest.reason()};
   }
-  const std::string name = fs::path(path).filename().string();
-  if (is_certified_bad(path) || read_resume_log(root_of(path)).quarantined.contains(name)) {
+  if (std::holds_alternative<CheckpointQuarantine>(standing_of_checkpoint(path))) {
     return CheckpointFault{path + ": is quarantined"};
   }
   return path;
@@ -149,11 +142,8 @@ Restored announce(const Source& source, Communicator& ranks) {
   if (ranks.rank() == source.rank) {
     mine = read_checkpoint_text(source.path + "/" + checkpoint_manifest_name, manifest_limit_bytes);
   }
-  const auto texts = gather_checked(ranks, mine);
-  if (!texts) throw StartError(texts.reason());
-  auto manifest = parse_manifest(texts.value()[source.rank]);
-  if (!manifest) throw StartError(source.path + ": " + manifest.reason());
-  return {source.path, std::move(manifest.value()), source.rank};
+  const auto texts = needed(gather_checked(ranks, mine));
+  return {source.path, needed(parse_manifest(texts[source.rank]), source.path + ": "), source.rank};
 }
 
 Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
@@ -165,9 +155,11 @@ Checked<std::string> load_own_part(const Restored& from, Communicator& ranks,
   for (const auto* part : {&master, &first, &second}) {
     if (!*part) return part->fault();
   }
-  return std::to_string(plane_hash(0, state.owned.lo, state.own(state.weights)) +
-                        plane_hash(1, state.owned.lo, state.own(state.exp_avg)) +
-                        plane_hash(2, state.owned.lo, state.own(state.exp_avg_sq)));
+  std::uint64_t hash = 0;
+  for (std::size_t plane = 0; plane < flat_planes; ++plane) {
+    hash += plane_hash(plane, state.owned.lo, state.own_planes()[plane]);
+  }
+  return std::to_string(hash);
 }
 
 // The values are right when the hashes of all parts add up to the manifest's.

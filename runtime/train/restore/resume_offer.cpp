@@ -1,7 +1,6 @@
 #include "runtime/train/restore/resume_offer.h"
 
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include "runtime/train/restore/restore.h"
@@ -35,43 +34,6 @@ ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
   for (const RejectedCheckpoint& rejected : search.rejected) {
     const auto name = parse_checkpoint_directory_name(rejected.directory);
     if (name && rejected.committed) offer.rejected.push_back({*name, rejected.reason});
-  }
-  return offer;
-}
-
-// Lines "c STEP GENERATION", "f GENERATION STEP", "t TROUBLE", "r STEP GENERATION REASON".
-std::string format_offer(const ResumeOffer& offer) {
-  std::ostringstream text;
-  for (const CheckpointName& name : offer.usable) {
-    text << "c " << name.step << ' ' << name.generation << '\n';
-  }
-  for (const GenerationFork& fork : offer.forks) {
-    text << "f " << fork.generation << ' ' << fork.fork_step << '\n';
-  }
-  if (!offer.trouble.empty()) text << "t " << offer.trouble << '\n';
-  for (const auto& [name, reason] : offer.rejected) {
-    text << "r " << name.step << ' ' << name.generation << ' ' << reason << '\n';
-  }
-  return text.str();
-}
-
-ResumeOffer parse_offer(std::string_view text) {
-  ResumeOffer offer;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line.substr(1));
-    std::uint64_t first = 0;
-    std::uint64_t second = 0;
-    if (line[0] == 't') offer.trouble = line.substr(2);
-    if (line[0] == 't') continue;
-    words >> first >> second;
-    if (line[0] == 'r') {
-      std::string reason;
-      std::getline(words >> std::ws, reason);
-      offer.rejected.push_back({{first, second}, reason});
-    }
-    if (line[0] == 'c') offer.usable.push_back({first, second});
-    if (line[0] == 'f') offer.forks.push_back({first, second});
   }
   return offer;
 }

@@ -9,29 +9,31 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/protocol/checkpoint_layout.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
+struct RejectedOffer {
+  CheckpointName name;
+  std::string reason;
+  MUSTER_FIELDS(name, reason)
+};
 struct ResumeOffer {
   std::vector<CheckpointName> usable;
   std::vector<GenerationFork> forks;
   std::string trouble;  // why this rank's view says nothing against what it does not show
   // Committed checkpoints that are not usable, and why.
-  std::vector<std::pair<CheckpointName, std::string>> rejected;
+  std::vector<RejectedOffer> rejected;
+  MUSTER_FIELDS(usable, forks, trouble, rejected)
 };
 
 // What lies in directory `root` of this node and has this grade or a higher one.
 ResumeOffer find_offer(const std::string& root,
                        CheckpointGrade at_least = CheckpointGrade::committed);
-
-std::string format_offer(const ResumeOffer& offer);
-ResumeOffer parse_offer(std::string_view text);
 
 struct ChosenOffer {
   std::size_t rank = 0;

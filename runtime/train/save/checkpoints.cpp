@@ -54,12 +54,12 @@ std::optional<DueCertificate> Certification::step_done(std::uint64_t step, LossW
     waiting_.clear();
     return std::nullopt;
   }
-  std::optional<DueCertificate> due;
+  std::optional<DueCertificate> proved;
   while (!waiting_.empty() && waiting_.front().step + steps_ <= step) {
-    due = {waiting_.front().directory, waiting_.front().step, step};
+    proved = due = {waiting_.front().directory, waiting_.front().step, step};
     waiting_.erase(waiting_.begin());
   }
-  return due;
+  return proved;
 }
 
 Checkpoints::Checkpoints(const TrainOptions& options, SaveContext context, const FlatSpace& space,
@@ -69,7 +69,7 @@ Checkpoints::Checkpoints(const TrainOptions& options, SaveContext context, const
       space_(space),
       ranks_(ranks),
       say_(std::move(say)),
-      certificates_{Certification(options.checkpoint_every)} {
+      certificates_(options.checkpoint_every) {
   context_.writes.way = options.write_way;
   std::string warning;
   if (saves_in_background(options, context_.host, space, ranks, warning)) {
@@ -83,11 +83,11 @@ Checkpoints::~Checkpoints() {
 }
 
 void Checkpoints::continued_from(const std::string& directory, std::uint64_t step) {
-  certificates_.waiting.committed(directory, step);
+  certificates_.committed(directory, step);
   saved_step_ = step;
 }
 
-void Checkpoints::take_over(CertificateWork work, std::optional<std::uint64_t> saved_step) {
+void Checkpoints::take_over(Certification work, std::optional<std::uint64_t> saved_step) {
   certificates_ = std::move(work);
   saved_step_ = saved_step;
 }
@@ -129,7 +129,7 @@ void Checkpoints::begin_save(const TrainingState& state) {
 void Checkpoints::spare_candidate() {
   context_.spared = {certifying_};
   if (certificates_.due) context_.spared.insert(certificates_.due->directory);
-  if (const auto oldest = certificates_.waiting.oldest()) context_.spared.insert(*oldest);
+  if (const auto oldest = certificates_.oldest()) context_.spared.insert(*oldest);
 }
 
 void Checkpoints::save_now(const TrainingState& state) {
@@ -175,7 +175,7 @@ bool Checkpoints::at_work() const {
 
 void Checkpoints::tell(const SaveOutcome& outcome) {
   if (outcome.committed) {
-    certificates_.waiting.committed(outcome.directory, outcome.step);
+    certificates_.committed(outcome.directory, outcome.step);
     const auto bytes = static_cast<double>(space_.numel * flat_planes * sizeof(float));
     say_(tale_of(outcome, bytes / 1e9));
     report_engine();

@@ -51,6 +51,8 @@ class Certification {
   std::optional<std::string> oldest() const;
   // After step `step`, which looked like this. The newest checkpoint that has proved itself now.
   std::optional<DueCertificate> step_done(std::uint64_t step, LossWindow::Look look);
+  // The newest that has ever proved itself, until somebody has begun its certificate.
+  std::optional<DueCertificate> due;
 
  private:
   struct Waiting {
@@ -60,16 +62,6 @@ class Certification {
   std::uint64_t steps_;
   std::uint64_t last_doubt_ = 0;  // a step, 0: none
   std::vector<Waiting> waiting_;  // the oldest, the newest
-};
-
-// What waits for a certificate.
-struct CertificateWork {
-  Certification waiting;
-  std::optional<DueCertificate> due = {};
-
-  void step_done(std::uint64_t step, LossWindow::Look look) {
-    if (auto proved = waiting.step_done(step, look)) due = std::move(proved);
-  }
 };
 
 class Checkpoints {
@@ -84,7 +76,7 @@ class Checkpoints {
   // The state of `step` comes from this checkpoint, which has not been certified yet.
   void continued_from(const std::string& directory, std::uint64_t step);
   // From an earlier generation of the same run, which has saved that step.
-  void take_over(CertificateWork work, std::optional<std::uint64_t> saved_step);
+  void take_over(Certification work, std::optional<std::uint64_t> saved_step);
   // One is due that has not begun.
   void want_save() { due_ = true; }
 
@@ -119,7 +111,7 @@ class Checkpoints {
   bool at_work() const;  // its threads are
   bool owes_save() const { return due_ || is_saving(); }
   const SaveContext& context() const { return context_; }
-  const CertificateWork& certificates() const { return certificates_; }
+  const Certification& certificates() const { return certificates_; }
 
  private:
   void begin_save(const TrainingState& state);
@@ -135,7 +127,7 @@ class Checkpoints {
   Communicator& ranks_;
   const Say say_;
   std::optional<BackgroundSave> background_;  // none: saves are blocking
-  CertificateWork certificates_;
+  Certification certificates_;
   std::string certifying_;                // the checkpoint of the one being written
   std::future<std::string> certificate_;  // rank 0: what became of it
   std::string engine_told_;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runtime/checkpoint/shard.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/zero/bucket.h"
 
 namespace muster {

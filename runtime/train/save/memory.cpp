@@ -4,28 +4,12 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 
 namespace muster {
 
 namespace {
 
 constexpr std::uint64_t mib = 1 << 20;
-
-std::string format_memory(const HostMemory& memory) {
-  const std::string available =
-      memory.available_bytes ? std::to_string(*memory.available_bytes) : "unknown";
-  return std::to_string(memory.slot_bytes) + " " + available + " " + memory.host;
-}
-
-HostMemory parse_memory(const std::string& text) {
-  HostMemory memory;
-  std::string available;
-  std::istringstream words(text);
-  words >> memory.slot_bytes >> available >> memory.host;
-  if (available != "unknown") memory.available_bytes = std::stoull(available);
-  return memory;
-}
 
 namespace fs = std::filesystem;
 
@@ -94,11 +78,7 @@ bool saves_in_background(const TrainOptions& options, const std::string& host,
       (options.save_mode == SaveMode::automatic && bytes_of(0) >= background_save_bytes);
   if (!wanted) return false;
   const HostMemory mine{host, bytes_of(ranks.rank()), available_memory_bytes()};
-  std::vector<HostMemory> all;
-  for (const std::string& text : ranks.gather_texts(format_memory(mine))) {
-    all.push_back(parse_memory(text));
-  }
-  const std::string lack = lack_of_memory(all);
+  const std::string lack = lack_of_memory(gather_values(ranks, mine));
   if (lack.empty()) return true;
   warning = lack + ": training blocks on every checkpoint";
   return false;

@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/step/options.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -23,6 +24,7 @@ struct HostMemory {
   std::string host;
   std::uint64_t slot_bytes = 0;                  // that this rank wants
   std::optional<std::uint64_t> available_bytes;  // to all ranks of the host together
+  MUSTER_FIELDS(host, slot_bytes, available_bytes)
 };
 
 // The host on which the copies of all its ranks do not leave a twentieth of its free memory, with

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <chrono>
 #include <filesystem>
-#include <optional>
 
 #include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/file/durable_file.h"
@@ -14,7 +13,6 @@
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/checkpoint/retention.h"
 #include "runtime/checkpoint/tensor_stats.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/report/spent_time.h"
@@ -29,10 +27,8 @@ namespace {
 
 Checked<std::string> write_part(SaveContext& context, const FlatSpace& space,
                                 const TrainingState& state, const Communicator& ranks) {
-  const PlaneSpans planes{state.own(state.weights), state.own(state.exp_avg),
-                          state.own(state.exp_avg_sq)};
-  auto shard =
-      begin_part(context, space, state.step, {ranks.rank(), ranks.size(), state.owned}, planes);
+  auto shard = begin_part(context, space, state.step, {ranks.rank(), ranks.size(), state.owned},
+                          state.own_planes());
   if (!shard) return shard.fault();
   return finish_part(shard.value(), {copies_hash(state)});
 }

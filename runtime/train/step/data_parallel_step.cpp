@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "runtime/memory/vector_loops.h"
@@ -15,16 +14,6 @@ MUSTER_VECTOR_CLONES
 double sum_of_squares(const float* values, std::size_t count) {
   return lane_sum<double>(count,
                           [=](std::size_t i) { return double{values[i]} * double{values[i]}; });
-}
-
-std::string raw_bytes(const std::vector<double>& numbers) {
-  return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double)};
-}
-
-std::vector<double> numbers_of(const std::string& bytes) {
-  std::vector<double> numbers(bytes.size() / sizeof(double));
-  if (!numbers.empty()) std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(double));
-  return numbers;
 }
 
 GptSettings model_settings(const TrainOptions& options) {
@@ -51,7 +40,7 @@ DataParallelStep::DataParallelStep(const TrainOptions& options, const BatchPlan&
       weights_(make_weights()),
       blocks_(gradient_plan_.blocks.size(), *weights_, *gradients_, reduction_),
       leaves_(owned_leaves(plan.leaves, ranks.rank(), ranks.size())),
-      model_(options.shape, plan.pass_sequences(leaves_), model_settings(options)),
+      model_(make_gpt(options.shape, plan.pass_sequences(leaves_), model_settings(options))),
       prefetch_(
           sampler, options.shape.context,
           {plan.batch, plan.sequences(leaves_).lo, plan.sequences(leaves_).size(), options.steps}),
@@ -81,7 +70,7 @@ double DataParallelStep::sum_leaf(std::span<const Token> tokens, bool is_last) {
   double loss = 0;
   for (bool fresh = true; !tokens.empty(); tokens = tokens.subspan(pass), fresh = false) {
     blocks_.begin_pass(is_last && tokens.size() == pass);
-    loss += model_.accumulate(tokens.first(pass), store, fresh);
+    loss += model_->accumulate(tokens.first(pass), store, fresh);
   }
   return loss;
 }
@@ -101,7 +90,7 @@ void DataParallelStep::join_idle_passes() {
 
 void DataParallelStep::sum_own_leaves(TrainingState& state) {
   weights_->begin_step(state.weights);
-  model_.weights_changed();
+  model_->weights_changed();
   gradients_->begin_step();
   std::span<const Token> tokens = take_samples(state.step);
   join_idle_passes();
@@ -109,50 +98,35 @@ void DataParallelStep::sum_own_leaves(TrainingState& state) {
     const bool is_last = leaf + 1 == leaves_.hi;
     const std::size_t count =
         plan_.sequences({leaf, leaf + 1}).size() * (options_.shape.context + 1);
-    gradients_->begin_leaf({leaf, is_last});
+    gradients_->begin_leaf(leaf, is_last);
     leaf_losses_[leaf - leaves_.lo] = sum_leaf(tokens.first(count), is_last);
     tokens = tokens.subspan(count);
   }
   gradients_->finish();
 }
 
-// A rank's text: its wish to stop, losses and sums of squares as raw numbers, then its note.
-DataParallelStep::RankReport DataParallelStep::gather_reports(const StepWishes& wishes) {
+// What ranks say of their leaves, added up in order.
+StepOutcome DataParallelStep::gather_reports(const StepWishes& wishes, std::uint64_t step) {
+  RankReport mine{wishes.stop, wishes.note, leaf_losses_, {}};
   const std::span<const float> gradient = gradients_->reduced();
-  std::vector<double> mine{wishes.stop ? 1.0 : 0.0};
-  mine.insert(mine.end(), leaf_losses_.begin(), leaf_losses_.end());
   for (std::size_t at = 0; at < gradient.size(); at += space_.align) {
-    mine.push_back(sum_of_squares(&gradient[at], space_.align));
+    mine.block_squares.push_back(sum_of_squares(&gradient[at], space_.align));
   }
-  RankReport all;
   const SpentTime spent(exchange_s_);
-  const std::vector<std::string> texts = ranks_.gather_texts(raw_bytes(mine) + wishes.note);
-  for (std::size_t r = 0; r < texts.size(); ++r) {
-    const LeafRange leaves = owned_leaves(plan_.leaves, r, texts.size());
-    const std::size_t losses = leaves.hi - leaves.lo;
-    const std::size_t bytes =
-        (1 + losses + division_.owned[r].size() / space_.align) * sizeof(double);
-    const std::vector<double> numbers = numbers_of(texts[r].substr(0, bytes));
-    const auto blocks = numbers.begin() + static_cast<std::ptrdiff_t>(1 + losses);
-    all.stop = all.stop || numbers[0] != 0;
-    all.notes.push_back(texts[r].substr(bytes));
-    all.leaf_losses.insert(all.leaf_losses.end(), numbers.begin() + 1, blocks);
-    all.block_squares.insert(all.block_squares.end(), blocks, numbers.end());
-  }
-  return all;
-}
-
-StepOutcome DataParallelStep::outcome_of(RankReport report, std::uint64_t step) const {
-  double squares = 0;
-  for (const double block : report.block_squares) squares += block;
   StepOutcome outcome;
+  std::vector<double> losses;
+  double squares = 0;
+  for (RankReport& one : gather_values(ranks_, mine)) {
+    outcome.stop = outcome.stop || one.stop;
+    outcome.notes.push_back(std::move(one.note));
+    losses.insert(losses.end(), one.leaf_losses.begin(), one.leaf_losses.end());
+    for (const double block : one.block_squares) squares += block;
+  }
   outcome.data_wait_s = prefetch_.waited_s();
-  outcome.loss = tree_sum(report.leaf_losses) / tokens();
+  outcome.loss = tree_sum(losses) / tokens();
   outcome.gradient_norm = std::sqrt(squares) / tokens();
   outcome.lr = options_.learning_rate.at(step + 1);
   outcome.skipped = !std::isfinite(outcome.gradient_norm) || !std::isfinite(outcome.loss);
-  outcome.stop = report.stop;
-  outcome.notes = std::move(report.notes);
   return outcome;
 }
 
@@ -220,7 +194,7 @@ StepOutcome DataParallelStep::run(TrainingState& state, const StepWishes& wishes
   exchange_s_ = 0;
   if (wishes.flip_gradient) blocks_.flip_next_gradient();
   sum_own_leaves(state);
-  StepOutcome outcome = outcome_of(gather_reports(wishes), state.step);
+  StepOutcome outcome = gather_reports(wishes, state.step);
   weights_->finish();
   if (wishes.is_doubtful && wishes.is_doubtful(outcome.loss, outcome.gradient_norm)) {
     outcome.doubt = replay(state);

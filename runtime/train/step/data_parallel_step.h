@@ -33,6 +33,7 @@
 #include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/rank_blocks.h"
 #include "runtime/zero/weight_memory.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
@@ -74,9 +75,10 @@ class DataParallelStep {
  private:
   struct RankReport {
     bool stop = false;
-    std::vector<std::string> notes;
+    std::string note;
     std::vector<double> leaf_losses;
     std::vector<double> block_squares;
+    MUSTER_FIELDS(stop, note, leaf_losses, block_squares)
   };
 
   std::unique_ptr<GradientMemory> make_gradients();
@@ -87,8 +89,7 @@ class DataParallelStep {
   double sum_leaf(std::span<const Token> tokens, bool is_last);
   void join_idle_passes();
   std::optional<HardwareDoubt> replay(TrainingState& state);
-  RankReport gather_reports(const StepWishes& wishes);
-  StepOutcome outcome_of(RankReport report, std::uint64_t step) const;
+  StepOutcome gather_reports(const StepWishes& wishes, std::uint64_t step);
   void update_own(TrainingState& state, const StepOutcome& outcome);
   void update_all(TrainingState& state, const StepOutcome& outcome);
   void update(TrainingState& state, const ElementRange& range, std::span<const float> gradient,
@@ -115,7 +116,7 @@ class DataParallelStep {
   RankBlocks blocks_;
   std::optional<TracedBlocks> traced_blocks_;
   LeafRange leaves_;  // of this rank
-  Gpt model_;
+  std::unique_ptr<Gpt> model_;
   Prefetch prefetch_;                // of the sequences of these leaves
   std::vector<double> leaf_losses_;  // of this rank
 };

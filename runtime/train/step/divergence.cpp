@@ -6,45 +6,15 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
 #include "runtime/protocol/number_text.h"
 
 namespace muster {
 namespace {
 
-struct BadSteps {
-  std::uint64_t skipped = skipped_steps_limit;
-  std::uint64_t far_above = 0;
-};
-
 // The loss of a step is that of the state before it, which the step before may have spoilt.
 std::uint64_t before(std::uint64_t step, std::uint64_t steps) {
   return step > steps ? step - steps : 0;
-}
-
-std::optional<Divergence> judge(const TrainingProgress& at, const BadSteps& enough) {
-  if (at.skipped_in_a_row >= enough.skipped) {
-    return Divergence{std::to_string(at.skipped_in_a_row) +
-                          (at.skipped_in_a_row == 1 ? " step" : " steps in a row") +
-                          " had a loss or gradient that is not finite",
-                      before(at.step, at.skipped_in_a_row + 1)};
-  }
-  if (enough.far_above == 0 || at.far_above_in_a_row < enough.far_above) return std::nullopt;
-  const std::string what = printed(
-      "for %llu steps the loss has been far above the best of the run, %.4g after step "
-      "%llu: it is about %.4g",
-      static_cast<unsigned long long>(at.far_above_in_a_row), at.best_loss,
-      static_cast<unsigned long long>(at.best_step), at.loss_ema);
-  return Divergence{what, before(at.step, at.far_above_in_a_row + 1)};
-}
-
-// The newest from before it.
-const FoundCheckpoint* checkpoint_before(const CheckpointSearch& search, std::uint64_t good_step) {
-  for (const FoundCheckpoint& found : search.usable) {
-    if (found.step <= good_step) return &found;
-  }
-  return nullptr;
 }
 
 // What could not be quarantined, to be told.
@@ -66,8 +36,10 @@ std::string advice(const Divergence& divergence, const CheckpointPlace& place) {
   if (place.root.empty()) return "start again" + change;
   const CheckpointSearch search = search_checkpoints(place.root);
   const std::string trouble = quarantine_since(search, place, divergence);
-  const FoundCheckpoint* before = checkpoint_before(search, divergence.good_step);
-  if (before == nullptr) {
+  const auto before = std::ranges::find_if(search.usable, [&](const FoundCheckpoint& found) {
+    return found.step <= divergence.good_step;  // the newest stands first
+  });
+  if (before == search.usable.end()) {
     return "no checkpoint is from before it: start again (--resume none)" + change + trouble;
   }
   return "go back to step " + std::to_string(before->step) + " (" + before->directory + ")" +
@@ -76,23 +48,32 @@ std::string advice(const Divergence& divergence, const CheckpointPlace& place) {
 
 }  // namespace
 
-std::optional<Divergence> find_divergence(const TrainingProgress& progress,
-                                          std::uint64_t most_far_above) {
-  return judge(progress, {skipped_steps_limit, most_far_above});
+std::optional<Divergence> find_divergence(const TrainingProgress& at, std::uint64_t most_far_above,
+                                          std::uint64_t most_skipped) {
+  if (at.skipped_in_a_row >= most_skipped) {
+    return Divergence{std::to_string(at.skipped_in_a_row) +
+                          (at.skipped_in_a_row == 1 ? " step" : " steps in a row") +
+                          " had a loss or gradient that is not finite",
+                      before(at.step, at.skipped_in_a_row + 1)};
+  }
+  if (most_far_above == 0 || at.far_above_in_a_row < most_far_above) return std::nullopt;
+  const std::string what = printed(
+      "for %llu steps the loss has been far above the best of the run, %.4g after step "
+      "%llu: it is about %.4g",
+      static_cast<unsigned long long>(at.far_above_in_a_row), at.best_loss,
+      static_cast<unsigned long long>(at.best_step), at.loss_ema);
+  return Divergence{what, before(at.step, at.far_above_in_a_row + 1)};
 }
 
 std::optional<Divergence> find_divergence_at_end(const TrainingState& state,
                                                  std::uint64_t most_far_above,
                                                  Communicator& ranks) {
-  const BadSteps enough{1, std::min(most_far_above, skipped_steps_limit)};
-  if (auto diverged = judge(state, enough)) return diverged;
+  const std::uint64_t enough = std::min(most_far_above, skipped_steps_limit);
+  if (auto diverged = find_divergence(state, enough, 1)) return diverged;
   const auto own = state.own(state.weights);
   const bool finite =
       std::all_of(own.begin(), own.end(), [](float weight) { return std::isfinite(weight); });
-  const auto votes = ranks.gather_texts(finite ? "" : "not finite");
-  if (std::all_of(votes.begin(), votes.end(), [](const auto& vote) { return vote.empty(); })) {
-    return std::nullopt;
-  }
+  if (std::ranges::count(gather_values(ranks, finite), false) == 0) return std::nullopt;
   return Divergence{"some weights are not finite", before(state.step, 1)};
 }
 

@@ -33,9 +33,9 @@ struct Divergence {
   std::uint64_t good_step = 0;  // the last one whose state is not in doubt
 };
 
-// After a step. Pure.
-std::optional<Divergence> find_divergence(const TrainingProgress& progress,
-                                          std::uint64_t most_far_above);
+// After a step; `most_skipped` and more in a row have diverged. Pure.
+std::optional<Divergence> find_divergence(const TrainingProgress& at, std::uint64_t most_far_above,
+                                          std::uint64_t most_skipped = skipped_steps_limit);
 
 // After the last one, where fewer bad steps in a row are enough. Collective.
 std::optional<Divergence> find_divergence_at_end(const TrainingState& state,

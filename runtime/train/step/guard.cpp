@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <vector>
 
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/communicator/mesh/mesh.h"
@@ -30,11 +29,11 @@ double median(const std::deque<double>& values) {
 constexpr std::uint64_t steps_between_replays = 20;
 
 // A launcher reads these: only what a rank in doubt says accuses anybody.
-std::string doubt_sentence(const HardwareDoubt& doubt, const SpeakingRank& me) {
+std::string doubt_sentence(const HardwareDoubt& doubt, std::uint64_t rank,
+                           const std::string& host) {
   if (doubt.ranks.empty()) return "hardware in doubt: " + doubt.what;
-  if (std::count(doubt.ranks.begin(), doubt.ranks.end(), me.rank) > 0) {
-    return "rank " + std::to_string(me.rank) + " on " + me.host +
-           ": hardware in doubt: " + doubt.what;
+  if (std::count(doubt.ranks.begin(), doubt.ranks.end(), rank) > 0) {
+    return "rank " + std::to_string(rank) + " on " + host + ": hardware in doubt: " + doubt.what;
   }
   return "ends because the hardware of rank " + std::to_string(doubt.ranks.front()) +
          " is in doubt";
@@ -113,11 +112,7 @@ std::optional<HardwareDoubt> judge_replay(std::uint64_t step,
 
 std::optional<HardwareDoubt> compare_replicas(std::span<const float> weights, std::uint64_t step,
                                               Communicator& ranks) {
-  std::vector<std::uint64_t> hashes;
-  for (const std::string& text : ranks.gather_texts(std::to_string(plane_hash(0, 0, weights)))) {
-    hashes.push_back(std::stoull(text));
-  }
-  auto doubt = judge_replicas(hashes);
+  auto doubt = judge_replicas(gather_values(ranks, plane_hash(0, 0, weights)));
   if (doubt) doubt->what += ", after step " + std::to_string(step);
   return doubt;
 }
@@ -130,8 +125,9 @@ bool ReplayRule::is_due(std::uint64_t step, LossWindow::Look look) {
   return true;
 }
 
-int end_in_doubt(const HardwareDoubt& doubt, const SpeakingRank& me, Communicator& ranks) {
-  std::fprintf(stderr, "muster-train: %s\n", doubt_sentence(doubt, me).c_str());
+int end_in_doubt(const HardwareDoubt& doubt, std::uint64_t rank, const std::string& host,
+                 Communicator& ranks) {
+  std::fprintf(stderr, "muster-train: %s\n", doubt_sentence(doubt, rank, host).c_str());
   try {
     (void)ranks.gather_texts("");  // nobody ends before it is said
   } catch (const PeerLost&) {

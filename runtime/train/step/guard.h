@@ -84,12 +84,8 @@ class ReplayRule {
   std::optional<std::uint64_t> last_;
 };
 
-struct SpeakingRank {
-  std::uint64_t rank = 0;
-  std::string host;
-};
-
-// This rank's sentence about the doubt; the exit code. Collective.
-int end_in_doubt(const HardwareDoubt& doubt, const SpeakingRank& me, Communicator& ranks);
+// The sentence about the doubt of this rank, `rank` on `host`; the exit code. Collective.
+int end_in_doubt(const HardwareDoubt& doubt, std::uint64_t rank, const std::string& host,
+                 Communicator& ranks);
 
 }  // namespace muster

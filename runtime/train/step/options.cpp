@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/number_text.h"

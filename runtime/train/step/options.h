@@ -14,7 +14,6 @@
 #include "runtime/checkpoint/file/write.h"
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
-#include "runtime/optimizer/adamw.h"
 #include "runtime/tokenize/text_blocks.h"
 #include "runtime/train/step/training_state.h"
 #include "runtime/zero/bucket.h"

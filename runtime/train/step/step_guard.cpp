@@ -6,7 +6,6 @@
 
 #include "runtime/checkpoint/tensor_stats.h"
 #include "runtime/memory/bf16.h"
-#include "runtime/train/step/data_parallel_step.h"
 #include "runtime/train/step/divergence.h"
 
 namespace muster {

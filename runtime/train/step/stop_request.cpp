@@ -1,11 +1,12 @@
 #include "runtime/train/step/stop_request.h"
 
 #include <algorithm>
-#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <mutex>
 
 #include "runtime/protocol/lease.h"
 
@@ -36,20 +37,15 @@ void hold_back_sigterm() {
 }
 
 EndOnSigterm::EndOnSigterm()
-    : watcher_([this] {
+    : watcher_([](const std::stop_token& ended) {
         const sigset_t signals = only_sigterm();
         constexpr timespec look_again{0, 20'000'000};
-        while (!over_) {
+        while (!ended.stop_requested()) {
           if (sigtimedwait(&signals, nullptr, &look_again) != SIGTERM) continue;
           std::fputs("muster-train: stopped by SIGTERM before the first step\n", stderr);
           std::_Exit(exit_after_sigterm);
         }
       }) {}
-
-EndOnSigterm::~EndOnSigterm() {
-  over_ = true;
-  watcher_.join();
-}
 
 bool stop_requested() {
   sigset_t pending;
@@ -77,22 +73,15 @@ bool lease_is_over() {
 }
 
 EndWithLease::EndWithLease()
-    : watcher_([this] {
-        std::unique_lock lock(mutex_);
-        while (!ended_.wait_for(lock, lease_look_pause, [this] { return over_; })) {
+    : watcher_([](const std::stop_token& ended) {
+        std::mutex mutex;
+        std::condition_variable_any end;
+        std::unique_lock lock(mutex);
+        const auto is_ended = [&] { return ended.stop_requested(); };
+        while (!end.wait_for(lock, ended, lease_look_pause, is_ended)) {
           if (!lease_is_over()) continue;
           std::fprintf(stderr, "muster-train: %s\n", lease_complaint);
           std::_Exit(exit_after_sigterm);
         }
       }) {}
-
-EndWithLease::~EndWithLease() {
-  {
-    const std::lock_guard lock(mutex_);
-    over_ = true;
-  }
-  ended_.notify_all();
-  watcher_.join();
-}
-
 }  // namespace muster

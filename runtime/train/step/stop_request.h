@@ -6,10 +6,7 @@
 // it works: a handler that interrupts it there writes its frame over the heap.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
@@ -32,13 +29,9 @@ void sleep_unless_stopped(std::chrono::milliseconds duration);
 class EndOnSigterm {
  public:
   EndOnSigterm();
-  ~EndOnSigterm();
-  EndOnSigterm(const EndOnSigterm&) = delete;
-  EndOnSigterm& operator=(const EndOnSigterm&) = delete;
 
  private:
-  std::atomic<bool> over_ = false;
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 // The end of this process's lease (runtime/protocol/lease.h): from then on another attempt may run,
@@ -60,15 +53,9 @@ inline constexpr const char* lease_complaint =
 class EndWithLease {
  public:
   EndWithLease();
-  ~EndWithLease();
-  EndWithLease(const EndWithLease&) = delete;
-  EndWithLease& operator=(const EndWithLease&) = delete;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool over_ = false;
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace muster

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/communicator/communicator.h"
 #include "runtime/data/shard_tokens.h"
 #include "runtime/data/token_verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
@@ -27,10 +26,6 @@ constexpr std::uint64_t byte_vocabulary = 256;
 constexpr const char* order_of_samples = "windows-feistel-philox";
 // Enough reads at once for a disk or a network to be busy.
 constexpr std::size_t least_verify_threads = 4;
-
-CheckpointFault about_data(const CheckpointFault& fault) {
-  return {"--data: " + fault.reason, fault.content_is_wrong};
-}
 
 // This rank's share of the work that it has in common with the ranks that read the same files.
 struct Share {
@@ -66,14 +61,13 @@ std::string verify_together(const TrainOptions& options, TokenDataset& dataset,
   const auto threads = std::max(least_verify_threads, static_cast<std::size_t>(options.threads));
   const auto own = verify_chunks(dataset, share.chunks, options.shape.vocabulary, threads);
   Checked<std::string> vote = std::string();
-  if (!own) vote = about_data(own.fault());
+  if (!own) vote = CheckpointFault{"--data: " + own.reason()};
   if (own && !are_known) vote = base64_of_u32(own.value());
-  const auto votes = gather_checked(ranks, vote);
-  if (!votes) throw StartError(votes.reason());
+  const auto votes = needed(gather_checked(ranks, vote));
   if (!are_known) {
     std::vector<std::uint32_t> checksums;
     for (const std::size_t r : share.ranks) {
-      const auto part = u32_of_base64(votes.value()[r]);
+      const auto part = u32_of_base64(votes[r]);
       checksums.insert(checksums.end(), part->begin(), part->end());
     }
     set_checksums(dataset, checksums);
@@ -83,15 +77,14 @@ std::string verify_together(const TrainOptions& options, TokenDataset& dataset,
 }
 
 std::optional<TokenDataset> find_training_tokens(const TrainOptions& options) {
-  auto found = find_token_dataset(options.data);
-  if (!found) throw StartError("--data: " + found.reason());
-  if (found.value() && !options.verify_data && !found.value()->has_checksums()) {
+  auto found = needed(find_token_dataset(options.data), "--data: ");
+  if (found && !options.verify_data && !found->has_checksums()) {
     throw StartError("--verify-data headers: " + options.data.front() + " has no " +
                      dataset_index_name +
                      ", so its files have to be read to tell them from others: write the index "
                      "once with muster-train tokenize --index, or use --verify-data all");
   }
-  return std::move(found.value());
+  return found;
 }
 
 // With the vocabulary of the data where none was chosen.
@@ -156,9 +149,7 @@ TrainingData open_tokens(const TrainOptions& options, TokenDataset dataset, cons
   if (options.verify_data) data.remark = verify_together(options, dataset, host, ranks);
   const auto say = [rank = ranks.rank()](const std::string& trouble) { warn(rank, trouble); };
   auto line = on_all_ranks(ranks, [&] {
-    auto opened = ShardTokens::open(dataset, options.shape.vocabulary, say);
-    if (!opened) throw StartError(about_data(opened.fault()).reason);
-    return std::move(opened.value());
+    return needed(ShardTokens::open(dataset, options.shape.vocabulary, say), "--data: ");
   });
   data.fingerprint = {order_of_samples, 0, 0, dataset.bytes(), dataset_identity(dataset)};
   ShardTokens& tokens = *line;

@@ -5,6 +5,7 @@
 // values are the same.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,14 +35,13 @@ struct TrainingState : TrainingProgress {
   std::vector<float> exp_avg_sq;
 
   // Elements of one of the three planes; the range is held.
-  std::span<float> part(std::vector<float>& plane, const ElementRange& range) const {
+  auto part(auto& plane, const ElementRange& range) const {
     return std::span(plane).subspan(range.lo - begin_of(plane), range.size());
   }
-  std::span<const float> part(const std::vector<float>& plane, const ElementRange& range) const {
-    return std::span(plane).subspan(range.lo - begin_of(plane), range.size());
+  auto own(auto& plane) const { return part(plane, owned); }
+  std::array<std::span<const float>, 3> own_planes() const {
+    return {own(weights), own(exp_avg), own(exp_avg_sq)};
   }
-  std::span<const float> own(const std::vector<float>& plane) const { return part(plane, owned); }
-  std::span<float> own(std::vector<float>& plane) const { return part(plane, owned); }
   bool holds_own_only(const std::vector<float>& plane) const {
     return plane.size() == owned.size();
   }

@@ -1,6 +1,5 @@
 #include "runtime/checkpoint/choose.h"
 
-#include <cmath>
 #include <filesystem>
 
 #include "runtime/checkpoint/reader.h"

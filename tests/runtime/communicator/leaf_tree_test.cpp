@@ -1,6 +1,5 @@
 #include "runtime/communicator/leaf_tree.h"
 
-#include <numeric>
 #include <string>
 
 #include "tests/catch.h"

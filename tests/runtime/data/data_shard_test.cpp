@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
 
 #include "runtime/data/sampler.h"
 #include "runtime/data/token_verify.h"

@@ -66,11 +66,11 @@ void gemm_reference(const GemmShape& shape, const double* a, const double* b, do
     for (std::size_t j = 0; j < shape.n; ++j) {
       double sum = 0;
       for (std::size_t p = 0; p < shape.k; ++p) {
-        const double left = shape.transpose_a ? a[p * shape.lda + i] : a[i * shape.lda + p];
-        const double right = shape.transpose_b ? b[j * shape.ldb + p] : b[p * shape.ldb + j];
+        const double left = shape.transpose_a ? a[p * shape.lda() + i] : a[i * shape.lda() + p];
+        const double right = shape.transpose_b ? b[j * shape.ldb() + p] : b[p * shape.ldb() + j];
         sum += left * right;
       }
-      double& target = c[i * shape.ldc + j];
+      double& target = c[i * shape.n + j];
       target = sum + (shape.add ? target : 0);
     }
   }
@@ -328,13 +328,7 @@ double gpt_loss_reference(const GptShape& shape, std::size_t sequences,
   for (std::size_t index = 0; index < shape.layers; ++index) pass.layer(index, x);
   const Buffer normed = pass.normed(x, ln_f_weight(shape.layers));
   Buffer logits(rows * shape.vocabulary);
-  gemm_reference({.m = rows,
-                  .n = shape.vocabulary,
-                  .k = shape.width,
-                  .transpose_b = true,
-                  .lda = shape.width,
-                  .ldb = shape.width,
-                  .ldc = shape.vocabulary},
+  gemm_reference({.m = rows, .n = shape.vocabulary, .k = shape.width, .transpose_b = true},
                  normed.data(), pass.weight(head(shape)).data(), logits.data());
   std::vector<Token> targets(rows);
   for (std::size_t row = 0; row < rows; ++row) {

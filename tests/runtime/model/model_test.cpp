@@ -1,7 +1,6 @@
 #include "runtime/model/gpt.h"
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 
 #include "runtime/layer/gemm.h"

@@ -1,12 +1,19 @@
 #include "tests/catch.h"
 
+#include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/heartbeat.h"
 #include "runtime/protocol/keyed_hash.h"
+#include "runtime/protocol/packed_fields.h"
+#include "scheduler/text/fields.h"
 #include "tests/runtime/folder.h"
 
 using namespace muster;
@@ -185,4 +192,46 @@ TEST_CASE("a keyed hash is HMAC-SHA256, and secrets are equal when every byte is
     CHECK_FALSE(equal_secrets("secret", other));
     CHECK_FALSE(equal_secrets(other, "secret"));
   }
+}
+
+namespace {
+
+struct PackedSample {
+  double number = 0;
+  std::uint64_t count = 0;
+  bool is_right = false;
+  std::optional<std::uint64_t> limit;
+  std::vector<double> losses;
+  std::vector<std::string> notes;
+  MUSTER_FIELDS(number, count, is_right, limit, losses, notes)
+};
+
+}  // namespace
+
+TEST_CASE("what ranks pack keeps every bit, and no other bytes are read as it") {
+  const double least = std::numeric_limits<double>::denorm_min();
+  const PackedSample sample{0.1 + 0.2,
+                            ~std::uint64_t{0},
+                            true,
+                            std::uint64_t{1} << 53 | 1,
+                            {least, -0.0, 1.0 / 3},
+                            {"", "a\nb"}};
+  const std::string bytes = packed(sample);
+  const auto read = unpacked<PackedSample>(bytes);
+  REQUIRE(read);
+  CHECK(read->number == 0.1 + 0.2);
+  CHECK(read->count == ~std::uint64_t{0});
+  CHECK(read->limit == (std::uint64_t{1} << 53 | 1));
+  CHECK(read->losses == std::vector<double>{least, -0.0, 1.0 / 3});
+  CHECK(std::signbit(read->losses[1]));
+  CHECK(read->notes == std::vector<std::string>{"", "a\nb"});
+  CHECK(packed(*read) == bytes);
+  CHECK(std::isnan(unpacked<double>(packed(std::nan(""))).value()));
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    CHECK_FALSE(unpacked<PackedSample>(bytes.substr(0, length)));
+  }
+  CHECK_FALSE(unpacked<PackedSample>(bytes + "x"));
+  CHECK_FALSE(unpacked<bool>("\2"));
+  CHECK_FALSE(unpacked<std::vector<double>>(std::string("\xff\xff\xff\xff", 4)));
+  CHECK_FALSE(unpacked<std::vector<std::string>>(std::string("\xff\xff\xff\xff", 4)));
 }

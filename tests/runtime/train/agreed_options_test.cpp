@@ -98,7 +98,7 @@ TEST_CASE("all ranks hear the same complaint") {
     TrainOptions options;
     if (ranks.rank() == 2) options.seed = 9;
     try {
-      check_agreed_options(options, ranks);
+      check_sharing_options(options, ranks);
     } catch (const StartError& error) {
       complaints[ranks.rank()] = error.what();
     }

@@ -2,8 +2,6 @@
 //
 // A node is a mount namespace in which the folder of that node stands at the path that all use.
 
-#include <cstdlib>
-
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/heartbeat.h"

@@ -1,7 +1,6 @@
 // What ranks share: the same bytes in every stage, and buckets that are what they should be.
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <stdexcept>
 

@@ -170,7 +170,9 @@ TEST_CASE("a seat comes from the variables of the torch family") {
   variables.rendezvous_secret = "s";
   const auto start = mesh_start(variables, hour);
   REQUIRE(start);
-  CHECK(start->seat == MeshSeat{"", 2, 3, 4});
+  CHECK(start->seat.epoch == 2);
+  CHECK(start->seat.rank == 3);
+  CHECK(start->seat.size == 4);
   CHECK(start->place.port == 29500);
   CHECK(start->place.secret == "s");
   variables.rank = 4;

@@ -2,7 +2,6 @@
 
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <set>
 
 #include "runtime/checkpoint/choose.h"

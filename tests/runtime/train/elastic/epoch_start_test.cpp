@@ -1,6 +1,8 @@
 // Whose state an epoch of an elastic run begins with.
 
 #include "runtime/train/elastic/epoch_start.h"
+
+#include "runtime/protocol/packed_fields.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -40,13 +42,14 @@ TEST_CASE("news of a member survive the way to the others") {
   news.previous = "s000000010-g4";
   news.lineage = {{1, 0}, {4, 8}};
   news.forks = {{5, 11}};
-  const MemberNews heard = parse_news(format_news(news));
-  CHECK(format_news(heard) == format_news(news));
+  const MemberNews heard = unpacked<MemberNews>(packed(news)).value();
+  CHECK(packed(heard) == packed(news));
   CHECK(heard.lineage == news.lineage);
   CHECK(heard.forks == news.forks);
   CHECK(heard.previous == news.previous);
   CHECK(heard.host == "here");
-  CHECK(parse_news(format_news(at_step(0))).previous.empty());
+  CHECK(unpacked<MemberNews>(packed(at_step(0)))->previous.empty());
+  CHECK_FALSE(unpacked<MemberNews>(packed(news) + "x"));
 }
 
 TEST_CASE("an epoch begins with the newest state that was trained, else the newest that was read") {

@@ -145,7 +145,7 @@ TEST_CASE("of what the ranks offer, the newest on the lineage that any of them k
   CHECK(complaint_of(std::vector<ResumeOffer>(3)).empty());
   const ResumeOffer blind{{}, {}, "/x: cannot be listed: a\tb", {{{1, 1}, "is torn"}}};
   for (const ResumeOffer& offer : {old, current, blind}) {
-    CHECK(format_offer(parse_offer(format_offer(offer))) == format_offer(offer));
+    CHECK(packed(unpacked<ResumeOffer>(packed(offer)).value()) == packed(offer));
   }
   CHECK(complaint_of(std::vector<ResumeOffer>{{}, blind}) == blind.trouble);
   CHECK(passed_over(offers, chosen->name) ==
