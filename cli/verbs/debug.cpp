@@ -32,7 +32,8 @@ void add_debug(CommandLine& line) {
         of.argument("JOB", options.place.job, "Job name, or the beginning of one");
         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
         of.option("--rank", options.place.rank, "The rank (default 0)");
-        of.choice("--with", options.with, {"gdb", "debugpy"}, "Default: gdb; debugpy can end the program");
+        of.choice("--with", options.with, {"gdb", "debugpy"},
+                  "Default: gdb; debugpy can end the program");
       });
 }
 

@@ -52,7 +52,8 @@ port=$(sed -n 's/.*--rank 1 \([0-9]*\).*/\1/p' "$log" | head -n 1)
 "$MUSTER" forward attached --rank 1 "0:$port" >"$work/ports" 2>&1 &
 forward=$!
 until_true 20 grep -q '127.0.0.1:' "$work/ports"
-/usr/bin/python3 "$source/tests/programs/dap_client.py" "$(sed 's/.*127.0.0.1:\([0-9]*\) .*/\1/' "$work/ports")" \
+/usr/bin/python3 "$source/tests/programs/dap_client.py" \
+  "$(sed 's/.*127.0.0.1:\([0-9]*\) .*/\1/' "$work/ports")" \
   >"$work/out" 2>&1 || { cat "$work/out" "$log"; fail "the client"; }
 kill $forward
 expect 0 "$MUSTER" wait attached
