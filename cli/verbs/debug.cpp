@@ -27,8 +27,8 @@ int debug_rank(const DebugOptions& options, const CommonOptions& common) {
 
 void add_debug(CommandLine& line) {
   line.verb<DebugOptions>(
-      {"debug", "Find a rank's process for gdb or debugpy: muster debug JOB --rank 3"},
-      debug_rank, [](Arguments& of, DebugOptions& options) {
+      {"debug", "Find a rank's process for gdb or debugpy: muster debug JOB --rank 3"}, debug_rank,
+      [](Arguments& of, DebugOptions& options) {
         of.argument("JOB", options.place.job, "Job name, or the beginning of one");
         of.offer("JOB", {.words = {}, .unfinished_jobs = true});
         of.option("--rank", options.place.rank, "The rank (default 0)");

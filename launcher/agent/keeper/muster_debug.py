@@ -2,8 +2,8 @@
 
 As sitecustomize.py it is first in that rank's PYTHONPATH, so that Python runs it before all else.
 Nothing that happens here ends the program: without debugpy, or without a client in time, it goes
-It is first in that rank's PYTHONPATH as sitecustomize.py: Python runs it before all else.
-processes, and the program's own sitecustomize is run. Python 3.8 or later.
+on. Then it is as if this file were not there: its variable and its directory are gone from the
+environment of child processes, and the program's own sitecustomize is run. Python 3.8 or later.
 """
 import importlib.machinery
 import importlib.util
