@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# muster.remote_start: a double that makes exactly the calls of `deepspeed` 0.19 (its ssh checks,
-# its pdsh, its pkill) runs on three hosts that have no keys for each other.
+# muster.remote_start: doubles that make exactly the calls of `deepspeed` 0.19 (its ssh checks, its
+# pdsh, its pkill) and of `horovodrun` 0.28 run on three hosts that have no keys for each other.
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 cluster_dir="$work/cluster"
@@ -128,6 +128,65 @@ submit cancelled "bash double.sh wait"
 for host in h01 h02 h03; do until_true 60 says cancelled "$host: ready"; done
 expect 0 "$MUSTER" cancel cancelled --wait
 until_true 20 no_process_of cancelled
+
+# horovodrun: asks who is there, checks every host, then starts each rank by an ssh of its own, that
+# of its own host by a shell; --mpi: one mpirun of Open MPI with these words.
+cat >"$work/code/horovod.sh" <<'DOUBLE'
+found=$("$MUSTER_DISCOVERY")
+[ "$found" = "$(printf 'h01:2\nh02:2\nh03:2')" ] || { echo "found: $found"; exit 31; }
+for host in h02 h03; do
+  ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$host" true || exit 32
+done
+if [ "$1" = mpi ]; then
+  exec mpirun --allow-run-as-root --tag-output -np 6 -H h01:2,h02:2,h03:2 -bind-to none \
+    -map-by slot -mca pml ob1 -mca btl ^openib -mca btl_tcp_if_include eth0 -x PATH -x A=1 \
+    bash train-mpi.sh
+fi
+rank=0 processes=
+for line in $found; do
+  host=${line%:*}
+  for local in $(seq 0 $((${line#*:} - 1))); do
+    command="cd $PWD > /dev/null 2>&1 ; HOROVOD_RANK=$rank HOROVOD_SIZE=6 \
+      HOROVOD_LOCAL_RANK=$local HOROVOD_HOSTNAME=$host HOROVOD_CONTROLLER=gloo \
+      HOROVOD_GLOO_RENDEZVOUS_ADDR=$MASTER_ADDR A='b  c' bash train-gloo.sh $2"
+    if [ "$host" = "$(uname -n)" ]; then bash -c "$command" &
+    else
+      ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$host" \
+        "bash -c $(printf %q "$command")" &
+    fi
+    processes="$processes $!" rank=$((rank + 1))
+  done
+done
+code=0
+for process in $processes; do wait "$process" || code=$?; done
+exit $code
+DOUBLE
+cat >"$work/code/train-gloo.sh" <<'TRAIN'
+echo "rank $HOROVOD_RANK/$HOROVOD_SIZE local $HOROVOD_LOCAL_RANK on $(uname -n) A=$A" \
+  "by $HOROVOD_CONTROLLER"
+case $1 in
+  codes) [ "$HOROVOD_RANK" != 4 ] || exit 9 ;;
+  wait) echo "ready $HOROVOD_RANK"; sleep 300 & wait ;;
+esac
+TRAIN
+cat >"$work/code/train-mpi.sh" <<'TRAIN'
+echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(uname -n) A=$A"
+TRAIN
+submit gloo "bash horovod.sh gloo"
+ends gloo 0
+for rank in 0 1 2 3 4 5; do
+  has out "rank $rank/6 local $((rank % 2)) on h0$((rank / 2 + 1)) A=b  c by gloo"
+done
+submit gloo_code "bash horovod.sh gloo codes"
+ends gloo_code 9
+submit gloo_killed "bash horovod.sh gloo wait"
+for rank in 0 1 2 3 4 5; do until_true 60 says gloo_killed "ready $rank"; done
+kill -9 $(controller_pids)
+expect 0 "$MUSTER" cancel gloo_killed --wait
+until_true 20 no_process_of gloo_killed
+submit openmpi "bash horovod.sh mpi"
+ends openmpi 0
+for rank in 0 1 2 3 4 5; do has out "rank $rank of 6 on h0$((rank / 2 + 1)) A=1"; done
 
 # MPICH: the daemons of its own mpirun come through the same ssh; the ranks are the job's.
 if hydra=$(command -v mpiexec.hydra); then

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "launcher/agent/attempt/attempt.h"
 #include "launcher/os/private_directory.h"
@@ -19,6 +20,8 @@ constexpr const char* code_mark =
     "\x01"
     "code"
     "\x02";
+// As Horovod asks who is there: a line `HOST:SLOTS` for each.
+constexpr const char* discovery = "#!/bin/sh\nexec sed 's/ slots=/:/' \"$MUSTER_HOSTFILE\"\n";
 constexpr std::uint64_t numbers_limit = 1'000'000'000;
 // A launcher has a few on each node at a time; each holds three descriptors of the agent.
 constexpr std::ptrdiff_t live_commands_limit = 64;
@@ -36,9 +39,12 @@ Status prepare_door(const AttemptLayout& layout, const RemoteDoor& door,
     ::unlink(link.c_str());
     if (::symlink(program.c_str(), link.c_str()) != 0) return system_error("create " + link);
   }
-  const std::string path = hostfile_path(layout);
-  if (replace_file(path, hostfile_text(door), 0600, Durable::in_cache)) return Done{};
-  return system_error("write " + path);
+  for (const auto& [path, text, mode] :
+       {std::tuple(hostfile_path(layout), hostfile_text(door), mode_t{0600}),
+        std::tuple(discovery_path(layout), std::string(discovery), mode_t{0700})}) {
+    if (!replace_file(path, text, mode, Durable::in_cache)) return system_error("write " + path);
+  }
+  return Done{};
 }
 
 std::string hostfile_text(const RemoteDoor& door) {

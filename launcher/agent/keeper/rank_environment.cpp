@@ -157,6 +157,10 @@ std::string door_directory(const AttemptLayout& layout) {
   return layout.spool + "/bin";
 }
 
+std::string discovery_path(const AttemptLayout& layout) {
+  return door_directory(layout) + "/hosts-with-slots";
+}
+
 std::string hostfile_path(const AttemptLayout& layout) {
   return layout.spool + "/hostfile";
 }
@@ -185,6 +189,7 @@ Environment attempt_environment(const RankSetting& setting, const Environment& b
   if (start.door) {
     environment["PATH"] = door_directory(setting.layout) + ":" + environment["PATH"];
     environment.emplace("MUSTER_HOSTFILE", hostfile_path(setting.layout));
+    environment.emplace("MUSTER_DISCOVERY", discovery_path(setting.layout));
   }
   if (!start.services.empty()) environment["MUSTER_SERVICES"] = services_directory(setting.layout);
   add_marks(setting, environment);

@@ -57,9 +57,11 @@ std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELAST
 std::string python_directory(const AttemptLayout& layout);         // holds muster.py
 std::string ray_starter_path(const AttemptLayout& layout);
 std::string debug_directory(const AttemptLayout& layout);          // holds sitecustomize.py
-// Behind muster.remote_start: the directory of `ssh` and `pdsh`, and $MUSTER_HOSTFILE.
+// Behind muster.remote_start: the directory of `ssh` and `pdsh`, $MUSTER_HOSTFILE, and
+// $MUSTER_DISCOVERY, a program.
 std::string door_directory(const AttemptLayout& layout);
 std::string hostfile_path(const AttemptLayout& layout);
+std::string discovery_path(const AttemptLayout& layout);
 inline std::string services_directory(const AttemptLayout& layout) {  // exec/service.cpp
   return layout.spool + "/services";
 }

@@ -226,6 +226,7 @@ TEST_CASE("the door's programs come first on the path, whatever path the job set
   const Environment rank = given.of_rank(0);
   CHECK(rank.at("PATH") == given.layout().spool + "/bin:/opt/bin");
   CHECK(rank.at("MUSTER_HOSTFILE") == given.layout().spool + "/hostfile");
+  CHECK(rank.at("MUSTER_DISCOVERY").starts_with(given.layout().spool + "/bin/"));
 }
 
 TEST_CASE("ranks of a node with services find what is known of them, whatever the job sets") {
