@@ -140,7 +140,7 @@ done
 if [ "$1" = mpi ]; then
   exec mpirun --allow-run-as-root --tag-output -np 6 -H h01:2,h02:2,h03:2 -bind-to none \
     -map-by slot -mca pml ob1 -mca btl ^openib -mca btl_tcp_if_include eth0 -x PATH -x A=1 \
-    bash train-mpi.sh
+    bash "$2"
 fi
 rank=0 processes=
 for line in $found; do
@@ -169,7 +169,8 @@ case $1 in
   wait) echo "ready $HOROVOD_RANK"; sleep 300 & wait ;;
 esac
 TRAIN
-cat >"$work/code/train-mpi.sh" <<'TRAIN'
+# mpirun gives every rank the directory of its own: what it runs has one path on all hosts.
+cat >"$cluster_dir/train-mpi.sh" <<'TRAIN'
 echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(uname -n) A=$A"
 TRAIN
 submit gloo "bash horovod.sh gloo"
@@ -184,7 +185,7 @@ for rank in 0 1 2 3 4 5; do until_true 60 says gloo_killed "ready $rank"; done
 kill -9 $(controller_pids)
 expect 0 "$MUSTER" cancel gloo_killed --wait
 until_true 20 no_process_of gloo_killed
-submit openmpi "bash horovod.sh mpi"
+submit openmpi "bash horovod.sh mpi $cluster_dir/train-mpi.sh"
 ends openmpi 0
 for rank in 0 1 2 3 4 5; do has out "rank $rank of 6 on h0$((rank / 2 + 1)) A=1"; done
 
