@@ -25,7 +25,7 @@ constexpr const char* discovery = "#!/bin/sh\nexec sed 's/ slots=/:/' \"$MUSTER_
 constexpr std::uint64_t numbers_limit = 1'000'000'000;
 // A launcher has a few on each node at a time; each holds three descriptors of the agent.
 constexpr std::ptrdiff_t live_commands_limit = 64;
-// An ended one is remembered, since its end may be asked for again: by then it is one of the newest.
+// An ended one is remembered: its end may be asked for again, but not that of the oldest.
 constexpr std::size_t commands_limit = 4096;
 
 }  // namespace
