@@ -12,7 +12,6 @@
 #include <csignal>
 
 #include "cli/client/exec_session.h"
-#include "cli/client/find.h"
 #include "cli/client/start.h"
 #include "cli/job/memory.h"
 #include "cli/job/ssh_keys.h"
@@ -26,8 +25,6 @@
 namespace muster {
 
 namespace {
-
-constexpr int ended_pause_ms = 5000;
 
 struct ForwardOptions {
   NodePlace place;
@@ -148,10 +145,9 @@ void refuse_useless(const Home& home, const JobId& job, const std::vector<Tunnel
   if (submitted == nullptr || !is_this_host(submitted->target)) return;
   for (const Tunnel& tunnel : tunnels) {
     if (tunnel.port == 0 || std::to_string(tunnel.port) != tunnel.target) continue;
-    throw VerbEnd(usage_error, "127.0.0.1:" + tunnel.target +
-                                   " of this host is that port already: no forward is needed; or "
-                                   "muster forward " +
-                                   job.value + " 0:" + tunnel.target);
+    const std::string instead = "muster forward " + job.value + " 0:" + tunnel.target;
+    throw VerbEnd(usage_error, "127.0.0.1:" + tunnel.target + " of this host is that port " +
+                                   "already: no forward is needed; or " + instead);
   }
 }
 
@@ -162,7 +158,7 @@ int serve_all(const Home& home, const Exec& request, const std::vector<Tunnel>& 
   std::vector<pollfd> wanted;
   for (const Tunnel& tunnel : tunnels) wanted.push_back({tunnel.listener.get(), POLLIN, 0});
   while (true) {
-    if (::poll(wanted.data(), wanted.size(), ended_pause_ms) < 0) continue;
+    if (::poll(wanted.data(), wanted.size(), 5000) < 0) continue;
     if (const auto found = open_job(home, request.job.value); found && found->row.ended_at) {
       notice("job " + request.job.value + " has ended, and this forward with it", common);
       return 0;

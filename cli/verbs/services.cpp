@@ -23,12 +23,9 @@ constexpr const char* question = R"(cd "$MUSTER_SERVICES" && for f in *.json; do
   cat "$f"; echo "$gone"
 done 2>/dev/null || :)";
 
-// Of the verb that was run, without its words.
+// Of the error of a verb that was run, without its words.
 std::string why_unknown(const std::string& error) {
-  constexpr std::string_view mark = "' failed: ";
-  const std::size_t at = error.rfind(mark);
-  if (at == error.npos) return "the node did not answer";
-  return replaced(error.substr(at + mark.size()), "muster: ", "");
+  return replaced(error.substr(error.find("' ") + 2), "failed: muster: ", "");
 }
 
 // What a node tells may have any form.
@@ -56,10 +53,7 @@ std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node) {
       run_within({muster_program(), "exec", job.row.name, "--node", at, "--", "sh", "-c", question},
                  answer_limit);
   for (ServiceSeen& one : seen) {
-    if (!told) {
-      one.state = "unknown";
-      one.note = why_unknown(told.error().message);
-    }
+    if (!told) one = {one.name, one.type, "unknown", why_unknown(told.error().message)};
     std::istringstream lines(told ? *told : "");
     for (std::string line; std::getline(lines, line);) {
       if (line == "gone " + one.name && one.state == "running") {
@@ -82,10 +76,9 @@ int list_services(const NodePlace& place, const CommonOptions& common) {
   const FoundJob found = job_or_end(home, request_at(place, home).job.value);
   Document document = Document::array();
   const auto nodes = std::ranges::count(found.row.nodes, ',') + 1;
-  if (place.node && (*place.node < 0 || *place.node >= nodes)) {
-    throw VerbEnd(no_such_job, "job " + found.row.name + " has nodes 0 to " +
-                                   std::to_string(nodes - 1) + ", not " +
-                                   std::to_string(*place.node));
+  const std::string last = std::to_string(nodes - 1);
+  if (place.node.value_or(0) < 0 || place.node.value_or(0) >= nodes) {
+    throw VerbEnd(no_such_job, "job " + found.row.name + " has nodes 0 to " + last);
   }
   for (std::int64_t node = 0; node < nodes; ++node) {
     if (node != place.node.value_or(node)) continue;

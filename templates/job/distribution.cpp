@@ -50,11 +50,7 @@ bool is_whole(std::string_view words) {
   for (std::size_t at = 0; at < words.size(); ++at) {
     const char c = words[at];
     if (c == '\\' && quote != '\'' && ++at == words.size()) return false;
-    if (c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-    }
+    if (c == quote || (quote == 0 && (c == '\'' || c == '"'))) quote = quote == 0 ? c : '\0';
   }
   return quote == 0;
 }

@@ -46,7 +46,6 @@ constexpr ServiceProgram programs[] = {
      "pip install tensorboard"}};
 
 constexpr std::int64_t log_limit = 64 << 20;
-constexpr std::size_t tail_bytes = 4096;
 
 struct RunningService {
   const ServiceSpec& spec;
@@ -76,7 +75,7 @@ void pass_output(RunningService& service, int patience_ms) {
   if (got <= 0) return service.printed.reset();
   const std::string_view text(bytes, static_cast<std::size_t>(got));
   service.tail += text;
-  service.tail.erase(0, service.tail.size() - std::min(service.tail.size(), tail_bytes));
+  service.tail.erase(0, service.tail.size() - std::min(service.tail.size(), std::size_t{4096}));
   if (service.room < 0) return;
   write_all(STDOUT_FILENO, text.substr(0, static_cast<std::size_t>(service.room)));
   service.room -= got;
