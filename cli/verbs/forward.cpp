@@ -13,11 +13,13 @@
 
 #include "cli/client/exec_session.h"
 #include "cli/client/start.h"
+#include "cli/job/memory.h"
 #include "cli/job/ssh_keys.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/os/fd.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -49,6 +51,9 @@ Result<Tunnel> read_tunnel(const std::string& text) {
   tunnel.target = colon == text.npos ? text : text.substr(colon + 1);
   const bool is_path = tunnel.target.starts_with('/');
   const auto there = port_in(tunnel.target);
+  if (!there && is_made_of(tunnel.target, "0123456789")) {
+    return Error{"port " + tunnel.target + " is above 65535"};
+  }
   if (!is_path && !there && is_word_of(tunnel.target, "-_")) tunnel.page = "/";
   const bool has_name = is_path || !tunnel.page.empty();
   const auto here = colon != text.npos ? port_in(text.substr(0, colon))
@@ -65,8 +70,13 @@ Result<Tunnel> read_tunnel(const std::string& text) {
 void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
   const std::string& job = request.job.value;
   if (request.rank) throw VerbEnd(usage_error, "a service is on a node: name it with --node");
+  std::vector<std::string> names;
   for (const ServiceSeen& one : services_on(job_or_end(home, job), request.node.value_or(0))) {
+    names.push_back(one.name);
     if (one.name != tunnel.target) continue;
+    if (one.type == "ssh") {
+      throw VerbEnd(no_such_job, "service " + one.name + " is ssh: use muster ssh " + job);
+    }
     if (one.target.empty() || (one.state != "running" && one.state != "unknown")) {
       throw VerbEnd(no_such_job, "service " + one.name + " is " + one.state + ": " + one.note);
     }
@@ -75,8 +85,8 @@ void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
     if (one.type == "vs_code") tunnel.page = "/ (password " + one.token + ")";
     return;
   }
-  throw VerbEnd(no_such_job,
-                "no service '" + tunnel.target + "' runs there; see: muster services " + job);
+  throw VerbEnd(no_such_job, "no service '" + tunnel.target + "' runs there; " +
+                                 did_you_mean(tunnel.target, names, "see: muster services " + job));
 }
 
 sockaddr_in loopback(std::uint16_t port) {
@@ -125,13 +135,34 @@ void serve_apart(const Home& home, Exec request, const Tunnel& tunnel,
   ::_exit(serve(home, request, {.input = peer.get(), .output = peer.get()}, common));
 }
 
-[[noreturn]] void serve_all(const Home& home, const Exec& request,
-                            const std::vector<Tunnel>& tunnels, const CommonOptions& common) {
+// Of a job that has ended; and where the node is this host, as the listener here would be what it
+// leads to.
+void refuse_useless(const Home& home, const JobId& job, const std::vector<Tunnel>& tunnels) {
+  const auto found = job_or_end(home, job.value);
+  if (found.row.ended_at) throw VerbEnd(no_such_job, "job " + job.value + " is not running");
+  const auto records = or_end(found.store->records_of(job));
+  const JobSubmitted* submitted = submission_in(records);
+  if (submitted == nullptr || !is_this_host(submitted->target)) return;
+  for (const Tunnel& tunnel : tunnels) {
+    if (tunnel.port == 0 || std::to_string(tunnel.port) != tunnel.target) continue;
+    const std::string instead = "muster forward " + job.value + " 0:" + tunnel.target;
+    throw VerbEnd(usage_error, "127.0.0.1:" + tunnel.target + " of this host is that port " +
+                                   "already: no forward is needed; or " + instead);
+  }
+}
+
+// Until the job has ended.
+int serve_all(const Home& home, const Exec& request, const std::vector<Tunnel>& tunnels,
+              const CommonOptions& common) {
   ::signal(SIGCHLD, SIG_IGN);  // nobody asks how a connection ended
   std::vector<pollfd> wanted;
   for (const Tunnel& tunnel : tunnels) wanted.push_back({tunnel.listener.get(), POLLIN, 0});
   while (true) {
-    if (::poll(wanted.data(), wanted.size(), -1) < 0) continue;
+    if (::poll(wanted.data(), wanted.size(), 5000) < 0) continue;
+    if (const auto found = open_job(home, request.job.value); found && found->row.ended_at) {
+      notice("job " + request.job.value + " has ended, and this forward with it", common);
+      return 0;
+    }
     for (std::size_t i = 0; i < tunnels.size(); ++i) {
       if (wanted[i].revents != 0) serve_apart(home, request, tunnels[i], common);
     }
@@ -160,6 +191,7 @@ int forward(const ForwardOptions& options, const CommonOptions& common) {
   or_end(ensure_controller(home, common));
   request.channel = exec_channel();
   if (options.stdio) return serve_stdio(home, request, options.targets, common);
+  refuse_useless(home, request.job, tunnels);
   for (Tunnel& tunnel : tunnels) {
     if (!tunnel.page.empty()) look_up(tunnel, home, request);
     or_end(open_here(tunnel), usage_error);
@@ -169,7 +201,7 @@ int forward(const ForwardOptions& options, const CommonOptions& common) {
                                std::to_string(tunnel.port) + tunnel.page + " -> " + tunnel.target +
                                " on a node of " + request.job.value + "\n");
   }
-  serve_all(home, request, tunnels, common);
+  return serve_all(home, request, tunnels, common);
 }
 
 }  // namespace

@@ -44,6 +44,17 @@ void read_tensorflow(MapReader& map, JobSpec& spec) {
   }
 }
 
+// Whether a shell's quotes in it are closed, and a backslash at its end is none.
+bool is_whole(std::string_view words) {
+  char quote = 0;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    const char c = words[at];
+    if (c == '\\' && quote != '\'' && ++at == words.size()) return false;
+    if (c == quote || (quote == 0 && (c == '\'' || c == '"'))) quote = quote == 0 ? c : '\0';
+  }
+  return quote == 0;
+}
+
 void read_ray(MapReader& map, JobSpec& spec) {
   const auto record = [&](const char* key, const std::optional<std::string>& text) {
     if (text) spec.recorded[std::string("distribution.") + key] = *text;
@@ -57,8 +68,12 @@ void read_ray(MapReader& map, JobSpec& spec) {
   if (const auto flag = map.take("include_dashboard").boolean()) {
     record("include_dashboard", *flag ? "true" : "false");
   }
-  record("head_node_additional_args", map.take("head_node_additional_args").text());
-  record("worker_node_additional_args", map.take("worker_node_additional_args").text());
+  for (const char* key : {"head_node_additional_args", "worker_node_additional_args"}) {
+    const Value words = map.take(key);
+    const auto text = words.text();
+    if (text && !is_whole(*text)) words.error("a quote is not closed");
+    record(key, text);
+  }
 }
 
 // A key that only other types have.

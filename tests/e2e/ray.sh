@@ -23,8 +23,9 @@ nothing_is_left() {
   local place
   while read -r place; do
     [ "${#place}" -le 43 ] || fail "$place is too long for Ray's sockets"
-    [ ! -e "$place" ] || fail "$place is left"
+    [ ! -e "${place%/r}" ] || fail "$place is left"
   done <"$work/places"
+  [ "$(sort -u "$work/modes")" = 0o700 ] || fail "others can enter Ray's directory"
 }
 says() { grep -qxF -- "$2" "$work/said/$1" || { cat "$work/said/$1"; fail "$1 lacks $2"; }; }
 

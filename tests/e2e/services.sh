@@ -60,6 +60,8 @@ until_true 60 begun beside
 cat "$work/out"
 grep -qE '^code +vs_code +1 +missing .*code-server' "$work/out" || fail "the missing program"
 grep -qE '^own +custom +0 +unknown' "$work/out" || fail "the job's own"
+grep -qE '^brief +custom +0 +ended +- +with code 3; log: /.*/services/brief.log' "$work/out" \
+  || fail "the one that ended"
 has out "muster ssh beside --node 0"
 expect 0 "$MUSTER" job show-services -n beside -i 1; has out page
 ! grep -q lab "$work/out" || fail "node 1 has no lab"
@@ -67,6 +69,11 @@ expect 0 "$MUSTER" job show-services -n beside -i 1; has out page
 
 # --- by name, with the link
 expect 1 "$MUSTER" forward beside brief; has err "service brief is ended: with code 3"
+expect 1 "$MUSTER" forward beside pgae; has err "did you mean 'page'?"
+expect 1 "$MUSTER" forward beside shell; has err "service shell is ssh: use muster ssh beside"
+expect 2 "$MUSTER" forward beside 70000; has err "port 70000 is above 65535"
+expect 2 "$MUSTER" forward beside 16874; has err "no forward is needed"
+expect 1 "$MUSTER" services beside --node 2; has err "has nodes 0 to 1"
 expect 1 "$MUSTER" forward beside nothing; has err "no service 'nothing'"
 expect 2 "$MUSTER" forward beside --rank 1 page; has err "name it with --node"
 expect 1 "$MUSTER" forward beside --node 1 code; has err "service code is missing"
@@ -93,10 +100,27 @@ grep -q "logs: runs" "$services/board.log" || fail "log_dir"
 ! pgrep -af "${lab##*=}" || fail "the token is in a command line"
 
 kill $(jobs -p)
+wait
+
+# --- one whose process was killed; a port that is forwarded until the job ends
+kill -9 $(pgrep -f "agent service ${services%/services} board$")  # it, and what passes connections
+is_killed() {
+  "$MUSTER" services beside | grep -qE '^board +tensor_board +0 +ended +- +its process was killed'
+}
+until_true 20 is_killed
+"$MUSTER" forward beside 0:16874 >"$work/ports" 2>"$work/ended" &
+forward=$!
+until_true 20 grep -q 16874 "$work/ports"
 
 # --- the end of the ranks is that of the job, and of the services
 touch "$work/over"
 expect 0 "$MUSTER" wait beside
+wait "$forward" || fail "forward at the end of its job"
+grep -q "job beside has ended" "$work/ended" || fail "forward says nothing"
+for verb in services "forward 0:16874" "forward page"; do
+  read -r word port <<<"$verb"
+  expect 1 "$MUSTER" "$word" beside $port; has err "job beside is not running"
+done
 until_true 20 no_process_of beside
 rm "$work/over"
 expect 0 "$MUSTER" submit "$work/job.yml" --name again

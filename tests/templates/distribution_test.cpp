@@ -6,8 +6,10 @@ namespace muster {
 namespace {
 
 JobFile job_with(const std::string& distribution) {
-  return read_job("command: x\nenvironment: azureml:host\ncompute: lab\n"
-                  "resources: {instance_count: 4}\ndistribution: {" + distribution + "}\n");
+  return read_job(
+      "command: x\nenvironment: azureml:host\ncompute: lab\n"
+      "resources: {instance_count: 4}\ndistribution: {" +
+      distribution + "}\n");
 }
 
 TEST_CASE("a total over all nodes is divided by the nodes, or refused") {
@@ -59,8 +61,9 @@ TEST_CASE("a key of another type is refused by naming the types that have it") {
 }
 
 TEST_CASE("what ray is told is recorded as it stands") {
-  const JobFile ray = job_with("type: ray, port: 6379, dashboard_port: 8265, address: h:1, "
-                               "include_dashboard: no, head_node_additional_args: --a");
+  const JobFile ray = job_with(
+      "type: ray, port: 6379, dashboard_port: 8265, address: h:1, "
+      "include_dashboard: no, head_node_additional_args: --a");
   CHECK(!has_errors(ray.findings));
   CHECK(ray.spec.recorded.at("distribution.port") == "6379");
   CHECK(ray.spec.recorded.at("distribution.dashboard_port") == "8265");
@@ -71,6 +74,22 @@ TEST_CASE("what ray is told is recorded as it stands") {
   CHECK_THAT(printed(cannot_run_yet(ray)),
              ContainsSubstring("no cluster is started: the command runs on each of the"));
   CHECK(printed(cannot_run_yet(job_with("type: ray, port: 6379"))) == "");
+}
+
+TEST_CASE("words for ray have their quotes closed") {
+  const auto findings_of = [](const std::string& words) {
+    return printed(read_job("command: x\nenvironment: azureml:host\ncompute: lab\ndistribution:\n"
+                            "  type: ray\n  worker_node_additional_args: >-\n    " +
+                            words + "\n")
+                       .findings);
+  };
+  for (const std::string open : {"--a='b", "--a=\"b", "--a \"b\\\"", "--a 'b\"", "--a b\\"}) {
+    CHECK_THAT(findings_of(open), ContainsSubstring("worker_node_additional_args: a quote is not"));
+  }
+  for (const std::string whole :
+       {"--a='b\"'", "--a \\'", "--a \"it's\"", "--a 'b\\'", "--a \"\\\"\""}) {
+    CHECK_THAT(findings_of(whole), !ContainsSubstring("a quote is not"));
+  }
 }
 
 }  // namespace

@@ -212,7 +212,8 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, file.environment); !fits) return fits.error();
   file.argv = std::move(*argv);
-  if (path_exists(layout_.mpi_shared_memory)) {
+  // Without it Open MPI uses its session directory, which is the node's own too.
+  if (open_private_directory(layout_.mpi_shared_memory)) {
     add_missing(file.environment,
                 {{"OMPI_MCA_btl_vader_backing_directory", layout_.mpi_shared_memory},
                  {"OMPI_MCA_btl_sm_backing_directory", layout_.mpi_shared_memory},

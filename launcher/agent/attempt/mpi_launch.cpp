@@ -151,8 +151,6 @@ std::optional<MpiRankFile> read_mpi_rank_file(const std::string& path) {
 
 Status prepare_mpi_scratch(const AttemptLayout& layout, const std::string& program) {
   if (const auto made = open_private_directory(layout.mpi_scratch); !made) return made.error();
-  // Without /dev/shm Open MPI uses its session directory, which is the node's own too.
-  static_cast<void>(open_private_directory(layout.mpi_shared_memory));
   const std::string link = layout.mpi_scratch + "/muster";
   ::unlink(link.c_str());
   if (::symlink(program.c_str(), link.c_str()) != 0) return system_error("create " + link);

@@ -25,7 +25,7 @@ constexpr const char* discovery = "#!/bin/sh\nexec sed 's/ slots=/:/' \"$MUSTER_
 constexpr std::uint64_t numbers_limit = 1'000'000'000;
 // A launcher has a few on each node at a time; each holds three descriptors of the agent.
 constexpr std::ptrdiff_t live_commands_limit = 64;
-// An ended one is remembered, since its end may be asked for again.
+// An ended one is remembered: its end may be asked for again, but not that of the oldest.
 constexpr std::size_t commands_limit = 4096;
 
 }  // namespace
@@ -102,10 +102,17 @@ void LocalAttempt::run_command(const RemoteStart& asked) {
   if (!stop_.is_idle()) return refuse("the attempt is being stopped" + here);
   const auto number = ticket_number(asked.ticket);
   if (!number || asked.command.find('\0') != std::string::npos) return refuse("malformed command");
+  if (commands_.size() >= commands_limit) {
+    const auto age = [](const auto& item) {
+      return item.second.ended ? ticket_number(item.first).value_or(0) : INT64_MAX;
+    };
+    const auto oldest = std::ranges::min_element(commands_, {}, age);
+    if (oldest->second.ended) commands_.erase(oldest);
+  }
   const auto live = std::ranges::count_if(
       commands_, [](const auto& item) { return !item.second.status.has_value(); });
   if (live >= live_commands_limit || commands_.size() >= commands_limit) {
-    return refuse("too many commands run, or were run," + here);
+    return refuse("too many commands run" + here);
   }
   const RankId output = output_of_command(*number);
   const auto pid = begin_command(asked, output);

@@ -3,6 +3,7 @@
 // it ends with the attempt, and its program with it.
 #include <fcntl.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -22,6 +23,7 @@
 #include "launcher/os/child.h"
 #include "launcher/os/read_file.h"
 #include "runtime/protocol/keyed_hash.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -43,11 +45,16 @@ constexpr ServiceProgram programs[] = {
     {"tensor_board", nullptr, "tensorboard --host 127.0.0.1 --port @port --logdir @logs",
      "pip install tensorboard"}};
 
+constexpr std::int64_t log_limit = 64 << 20;
+
 struct RunningService {
   const ServiceSpec& spec;
   std::string path;    // of its files, without what tells them apart
   std::string socket;  // a short name of one: good for its children, while this process lives
   nlohmann::json facts{};
+  Fd printed{};  // a pipe; until nobody writes to it any more
+  std::int64_t room = log_limit;
+  std::string tail{};
 };
 
 int say(RunningService& service, const char* state, const std::string& note) {
@@ -56,6 +63,34 @@ int say(RunningService& service, const char* state, const std::string& note) {
   using Handler = nlohmann::json::error_handler_t;
   const std::string text = service.facts.dump(-1, ' ', true, Handler::replace) + "\n";
   return replace_file(service.path + ".json", text, 0600, Durable::in_cache) ? 0 : 1;
+}
+
+// To the log, our standard output, up to its limit. What comes then is read all the same: the
+// program goes on.
+void pass_output(RunningService& service, int patience_ms) {
+  pollfd wanted{service.printed.get(), POLLIN, 0};
+  if (::poll(&wanted, 1, patience_ms) <= 0) return;
+  char bytes[65536];  // a pipe holds no more
+  const ssize_t got = ::read(wanted.fd, bytes, sizeof bytes);
+  if (got <= 0) return service.printed.reset();
+  const std::string_view text(bytes, static_cast<std::size_t>(got));
+  service.tail += text;
+  service.tail.erase(0, service.tail.size() - std::min(service.tail.size(), std::size_t{4096}));
+  if (service.room < 0) return;
+  write_all(STDOUT_FILENO, text.substr(0, static_cast<std::size_t>(service.room)));
+  service.room -= got;
+  if (service.room < 0)
+    write_all(STDOUT_FILENO, "\nmuster: the log is full: no more than 64 MiB are kept\n");
+}
+
+std::string end_note(const RunningService& service, const ExitStatus& end) {
+  std::string note = "with code " + std::to_string(end.signal != 0 ? 128 + end.signal : end.code);
+  const std::string token = service.facts.value("token", "\n");
+  for (const std::string& last : last_utf8_lines(service.tail, 1)) {
+    const std::string line = without_controls(replaced(last, token, "TOKEN"));
+    note += ": " + shortened(joined(words_in(line), " "), 200);
+  }
+  return note + "; log: " + service.path + ".log";
 }
 
 // This process goes into a network where only its children are.
@@ -143,6 +178,10 @@ Result<pid_t> begin(RunningService& service) {
   } else {
     service.facts["socket"] = service.path + ".sock";
   }
+  auto ends = make_pipe();
+  if (!ends) return system_error("make a pipe");
+  request.output = request.errors = ends->write_end.get();
+  service.printed = std::move(ends->read_end);
   const auto pid = spawn(request);
   return pid ? pid : Error{pid.error().message + "; " + found->package};
 }
@@ -157,9 +196,12 @@ int agent_service(const std::vector<std::string>& words) {
   ::signal(SIGTERM, SIG_IGN);  // of the attempt: the program has it too, and how it ends is told
   const std::string directory = services_directory(layout);
   const Fd held(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const std::string alive =
+      "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(held.get());
   RunningService service{start->services.at(words[1]), directory + "/" + words[1],
-                         "/proc/" + std::to_string(::getpid()) + "/fd/" +
-                             std::to_string(held.get()) + "/" + words[1] + ".sock"};
+                         alive + "/" + words[1] + ".sock"};
+  // Leads to the directory while this process lives: who reads "running" sees whether that holds.
+  static_cast<void>(::symlink(alive.c_str(), (service.path + ".held").c_str()));
   service.facts["name"] = words[1];
   if (service.spec.type == "custom" && service.spec.command.empty()) {
     service.facts["port"] = service.spec.port.value_or(0);
@@ -169,11 +211,15 @@ int agent_service(const std::vector<std::string>& words) {
   if (!pid) return say(service, "missing", pid.error().message);
   say(service, "running", "");
   int status = 0;
-  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  pid_t ended = 0;
+  while (ended == 0 || (ended < 0 && errno == EINTR)) {
+    if (service.printed) pass_output(service, 1000);
+    ended = ::waitpid(*pid, &status, service.printed ? WNOHANG : 0);
   }
-  const ExitStatus end = exit_status_of(status);
-  const int code = end.signal != 0 ? 128 + end.signal : end.code;
-  return say(service, "ended", "with code " + std::to_string(code));
+  if (service.printed) pass_output(service, 0);
+  const int told = say(service, "ended", end_note(service, exit_status_of(status)));
+  while (service.printed) pass_output(service, -1);  // of what it left behind
+  return told;
 }
 
 }  // namespace muster

@@ -1,23 +1,8 @@
 #include "launcher/agent/keeper/layout.h"
 
-#include <cinttypes>
-#include <cstdint>
-#include <cstdio>
+#include "runtime/protocol/keyed_hash.h"
 
 namespace muster {
-
-namespace {
-
-// FNV-1a: a short stable name for the directories that must have short paths.
-std::string short_name(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016" PRIx64, hash);
-  return digits;
-}
-
-}  // namespace
 
 std::string token_of(const RunDirectory& run, const AttemptKey& key) {
   return run.controller + "." + run.node.value + "." + key.job.value + "." +
@@ -34,7 +19,9 @@ bool is_token_of_run(const RunDirectory& run, const std::string& token) {
 
 AttemptLayout layout_of(const RunDirectory& run, const AttemptKey& key) {
   const std::string number = std::to_string(key.attempt.value);
-  const std::string unique = short_name(run.secret + run.path + "\n" + token_of(run, key));
+  // Short, as sockets live below; not to be guessed, as others may make names in /tmp first.
+  const std::string unique =
+      hex_text(keyed_hash(run.secret, run.path + "\n" + token_of(run, key))).substr(0, 16);
   AttemptLayout layout;
   layout.job = run.home + "/jobs/" + run.controller + "/" + run.node.value + "/" + key.job.value;
   layout.code = layout.job + "/code-" + number;

@@ -35,7 +35,7 @@ struct AttemptLayout {
   std::string spool;        // of the agent: output of ranks, exits
   std::string mpi_scratch;  // Open MPI's session files; short, its sockets live below
   std::string mpi_shared_memory;
-  std::string ray_scratch;  // its --temp-dir: 43 bytes at most, its sockets live below
+  std::string ray_scratch;  // holds Ray's --temp-dir: 41 bytes at most, its sockets live below
 };
 
 // Directories of the run directory that wait to be removed.

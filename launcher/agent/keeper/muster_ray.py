@@ -1,6 +1,6 @@
 """One node of a job with `distribution: {type: ray}`; muster runs it in the place of the command.
 
-    muster_ray.py NODE_INDEX TEMP_DIR COMMAND…
+    muster_ray.py NODE_INDEX PARENT_OF_TEMP_DIR COMMAND…
 
 Node 0 runs Ray's head, waits until Ray counts all nodes, runs COMMAND, ends the head and has
 COMMAND's code. The others run a worker while the head accepts connections. Everything else is told
@@ -95,12 +95,16 @@ def own_address():
 
 
 def start_ray(ray, temp_dir, words):
-    os.mkdir(temp_dir, 0o700)
+    try:  # What is there may be another user's. Ray opens its own directory to everybody.
+        os.mkdir(temp_dir, 0o700)
+        os.mkdir(temp_dir + "/r", 0o700)
+    except OSError as error:
+        fail("cannot make the directory of Ray's files: %s" % error)
     address = ["--node-ip-address=" + own_address()] if own_address() else []
     # Any free ports for its processes: the usual range may hold the head's, and other clusters'.
     ports = ["--min-worker-port=0", "--max-worker-port=0"]
     return subprocess.Popen(
-        [ray, "start", *address, "--temp-dir=" + temp_dir, "--block", *ports, *words])
+        [ray, "start", *address, "--temp-dir=" + temp_dir + "/r", "--block", *ports, *words])
 
 
 def told_words(name):

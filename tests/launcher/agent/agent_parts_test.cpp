@@ -26,6 +26,7 @@
 #include "launcher/agent/watch/progress.h"
 #include "launcher/os/child.h"
 #include "launcher/os/read_file.h"
+#include "runtime/protocol/keyed_hash.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
@@ -496,6 +497,9 @@ TEST_CASE("the names of scratch directories in /tmp cannot be guessed, and stay 
   REQUIRE(again);
   CHECK(first->secret.size() == 33);
   CHECK(layout_of(*first, key).mpi_scratch == layout_of(*again, key).mpi_scratch);
+  const std::string hash =
+      hex_text(keyed_hash(first->secret, first->path + "\n" + token_of(*first, key)));
+  CHECK(layout_of(*first, key).ray_scratch == "/tmp/muster-ray." + hash.substr(0, 16));
   std::filesystem::remove(first->path + "/secret");
   const auto other = open_run_directory(directory.path() + "/one", "c", NodeId{"n"});
   REQUIRE(other);

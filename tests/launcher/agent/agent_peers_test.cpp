@@ -277,3 +277,15 @@ TEST_CASE("a node runs a command of the door once, as the attempt's, until it is
   CHECK_THAT(refusal_of("job.0.h1.4", "id"), ContainsSubstring("is being stopped"));
   CHECK(host.processes.started.size() == ranks + 1);
 }
+
+TEST_CASE("the door does not close, however many commands have ended") {
+  GreetedHost host;
+  host.ask<StartDone>(an_open_start(1));
+  for (int number = 1; number <= 4100; ++number) {
+    const std::string ticket = "job.0.h1." + std::to_string(number);
+    host.client->send(RemoteStart{ticket, JobId{"job"}, AttemptId{}, "true"});
+    host.turn();
+    host.exits(host.processes.processes.rbegin()->first, 0);
+    REQUIRE(host.expect<RemoteStartEnded>().error == "");
+  }
+}

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "launcher/agent/attempt/exit_log.h"
+#include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "runtime/protocol/membership.h"
@@ -198,6 +199,20 @@ TEST_CASE("ranks that leave no record end with mpirun, and it is said so") {
     CHECK(host.client->ended()[0].status.code == 1);
   }
   CHECK(host.client->ended()[0].evidence.with_mpirun);
+}
+
+TEST_CASE("shared memory that others can write to is not the ranks'") {
+  const bool is_open = GENERATE(false, true);
+  GreetedHost host;
+  const AttemptLayout layout = layout_of(*host.run, {JobId{"job"}, AttemptId{}});
+  std::filesystem::create_directory(layout.mpi_shared_memory);
+  std::filesystem::permissions(layout.mpi_shared_memory,
+                               std::filesystem::perms(is_open ? 0777 : 0700));
+  host.ask<StartDone>(an_mpi_job());
+  const auto rank = read_mpi_rank_file(mpi_rank_file_path(layout.spool, RankId{0}));
+  remove_scratch(layout);
+  REQUIRE(rank);
+  CHECK(rank->environment.contains("OMPI_MCA_btl_sm_backing_directory") != is_open);
 }
 
 TEST_CASE("ranks under mpirun that ended before they were told to did so by themselves") {

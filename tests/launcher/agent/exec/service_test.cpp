@@ -1,4 +1,5 @@
 // What becomes of a service is told in its file; the program under it is a shell here.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ class Services {
     const pid_t child = ::fork();
     if (child == 0) {
       ::setenv("PATH", path.c_str(), 1);
+      ::dup2(::open(file("log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), STDOUT_FILENO);
       ::_exit(agent_service({spool_, "s"}));
     }
     int status = 1;
@@ -57,7 +59,7 @@ ServiceSpec custom(const std::string& command) {
 TEST_CASE("a service that ended tells its code, where it listened and its token to its owner") {
   Services services;
   const std::string told = services.run(custom("exit 3"));
-  CHECK_THAT(told, ContainsSubstring(R"("note":"with code 3")"));
+  CHECK_THAT(told, ContainsSubstring(R"("note":"with code 3; log: )"));
   CHECK_THAT(told, ContainsSubstring(R"("state":"ended")"));
   CHECK_THAT(told, ContainsSubstring("\"socket\":\"" + services.file("sock") + "\""));
   CHECK_THAT(told, ContainsSubstring("\"token\":\""));
@@ -72,6 +74,35 @@ TEST_CASE("the socket's path that a program gets is short, and leads to the one 
   Services services;
   services.run(custom("[ ${#MUSTER_SERVICE_SOCKET} -lt 60 ] && : >$MUSTER_SERVICE_SOCKET"));
   CHECK(path_exists(services.file("sock")));
+}
+
+TEST_CASE(
+    "the last line of a service that ended is told, without its token and control characters") {
+  Services services;
+  const std::string told = services.run(
+      custom("printf 'first\\n\\033[31mno\\tport %s' $MUSTER_SERVICE_TOKEN >&2; sleep 1 & exit 4"));
+  CHECK_THAT(told,
+             ContainsSubstring("with code 4: ?[31mno port TOKEN; log: " + services.file("log")));
+  CHECK_THAT(text_of_file(services.file("log")), ContainsSubstring("first\n"));
+  CHECK_THAT(services.run(custom("printf %0999d 1")), !ContainsSubstring(std::string(201, '0')));
+}
+
+TEST_CASE("a log is kept up to its limit, and who prints more goes on") {
+  Services services;
+  const std::string told = services.run(custom("yes | head -c 70000000; echo over; exit 5"));
+  CHECK_THAT(told, ContainsSubstring("with code 5: over"));
+  const auto size = std::filesystem::file_size(services.file("log"));
+  const std::uintmax_t limit = 64 << 20;
+  CHECK(size > limit);
+  CHECK(size < limit + 100);
+}
+
+TEST_CASE("whether the process of a service lives can be seen") {
+  Services services;
+  const std::string held = services.file("held");
+  CHECK_THAT(services.run(custom("[ -d " + held + " ]")), ContainsSubstring("with code 0"));
+  CHECK(std::filesystem::is_symlink(held));
+  CHECK(!path_exists(held + "/s.json"));
 }
 
 TEST_CASE("a program that is missing is told with what to install") {

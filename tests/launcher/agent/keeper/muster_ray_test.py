@@ -72,6 +72,16 @@ class Cluster(unittest.TestCase):
                      "--node-ip-address=127.0.0.1"):
             self.assertIn(word, told)
         self.assertIn("--address=127.0.0.1:%d" % PORT, self.content("said/worker-2").splitlines())
+        self.assertEqual(self.content("modes"), "0o700\n" * 3)  # nobody else enters what Ray opens
+        self.assertEqual(sorted(self.content("places").split()),
+                         [self.home + "/place-%d/r" % index for index in range(3)])
+
+    def test_a_directory_that_is_there_already_is_refused(self):
+        os.mkdir(os.path.join(self.home, "place-0"))
+        self.start(0, "true")
+        self.assertEqual(self.ends(), [1])
+        self.assertIn("muster: cannot make the directory of Ray's files", self.content("log-0"))
+        self.assertFalse(os.path.exists(os.path.join(self.home, "said", "head")))
 
     def test_what_kills_the_command_is_told_of_the_rank(self):
         self.start_all("kill -9 $$")
