@@ -52,6 +52,13 @@ void call_sound(Node& node, Time at) {
   node.is_away = false;
 }
 
+// It may be a spare again of attempts that gave it back.
+void offer_again(State& state, const NodeId& id) {
+  for (auto& [name, job] : state.jobs) {
+    if (Attempt* attempt = active_attempt(job)) std::erase(attempt->spares_dropped, id);
+  }
+}
+
 }  // namespace
 
 Node& node_at(State& state, const NodeId& id) {
@@ -90,7 +97,9 @@ void apply_one(State& state, Time at, const NodeDrainSet& record) {
   node.drain_reason = record.drained ? record.reason : "";
   node.move_at.reset();
   if (record.drained && record.move_after) node.move_at = at + *record.move_after;
-  if (!record.drained) call_sound(node, at);
+  if (record.drained) return;
+  call_sound(node, at);
+  offer_again(state, record.node);
 }
 
 void apply_one(State& state, Time at, const LinkUp& record) {
@@ -100,6 +109,7 @@ void apply_one(State& state, Time at, const LinkUp& record) {
   const bool fresh_agent = last && last->agent_id != record.agent_id;
   const bool rebooted = last && last->boot_id != record.boot_id;
   if (node.fault_drain && rebooted) node.fault_drain->rebooted = true;
+  if (std::holds_alternative<Unlinked>(node.link)) offer_again(state, record.node);
   node.link = Linked{record, at};
   node.is_away = false;
   node.faults_heard.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <map>
 #include <numeric>
 
 #include "scheduler/model/names.h"
@@ -153,10 +154,10 @@ class Explainer {
     if (++failed_ranks_ > ranks_told) return;
     say("rank " + std::to_string(record.rank.value) + " on " + record.node.value + " " +
         exit_text(record.status) + (record.asked_to_stop ? " (terminated by muster)" : "") +
-        after_step());
+        after_step(record.attempt));
   }
   void tell(const ProgressSeen& record) {
-    if (record.step > 0) step_ = record.step;  // 0: only a checkpoint is told of
+    if (record.step > 0) steps_[record.attempt] = record.step;  // 0: only a checkpoint is told of
   }
   void tell(const NodeClean& record) {
     if (record.unkillable.empty()) return;
@@ -165,7 +166,6 @@ class Explainer {
 
   void tell(const JobPending& record) { say(record.reason); }
   void tell(const AttemptPlaced& record) {
-    step_.reset();
     const std::string spares =
         record.spares.empty() ? "" : ", spares " + list_text(record.spares, ", ");
     if (given_up_.tries > 0) lines_of_try_.push_back(lines_.size());
@@ -237,7 +237,7 @@ class Explainer {
   void tell(const MembersChanged& record) {
     if (record.members_epoch == 1) return;
     say(attempt_text(record.attempt) + " continues with " +
-        count_text(record.ranks.size(), "rank") + after_step() + ": " + record.why);
+        count_text(record.ranks.size(), "rank") + after_step(record.attempt) + ": " + record.why);
   }
   void tell(const MembersTold& record) {
     report_error(record.node, "be told who takes part", record.error);
@@ -275,7 +275,8 @@ class Explainer {
     if (cause.reason == StopReason::hung) report_stall_in_short();
     stall_line_.reset();
     std::string text = attempt_text(record.attempt) + " ended: " + cause.sentence;
-    if (cause.reason != StopReason::hung) text += after_step();  // that says its step itself
+    // That of a hang says its step itself.
+    if (cause.reason != StopReason::hung && cause.made_progress) text += after_step(record.attempt);
     if (!cause.succeeded) text += "; " + said_by_rules(cause);
     if (record.newest_checkpoint) {
       text += "; newest checkpoint: " + step_text(*record.newest_checkpoint);
@@ -306,13 +307,14 @@ class Explainer {
   void report_error(const NodeId& node, const char* what, const std::string& error) {
     if (!error.empty()) say(node.value + " could not " + what + ": " + error);
   }
-  std::string after_step() const {
-    return step_ ? " after step " + std::to_string(*step_) : std::string();
+  std::string after_step(AttemptId attempt) const {
+    const auto step = steps_.find(attempt);
+    return step == steps_.end() ? "" : " after step " + std::to_string(step->second);
   }
 
   std::vector<ExplainLine>& lines_;
   Time at_;
-  std::optional<std::int64_t> step_;
+  std::map<AttemptId, std::int64_t> steps_;
   std::optional<AttemptId> stopping_;
   std::vector<std::string> told_;          // evidence of the newest suspicion
   std::optional<std::size_t> stall_line_;  // where that stands, while it does

@@ -8,6 +8,7 @@
 #include "scheduler/node/status.h"
 #include "scheduler/placement/absence.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
 #include "scheduler/state/sentences.h"
 
@@ -55,9 +56,22 @@ bool is_kept_from(const Turn& turn, const Job& job, const NodeId& id) {
   return !gives_way;
 }
 
+// What took it from an elastic job is over once it can be used again, what it is blamed for when
+// somebody has looked at it: then the job may grow back to it.
+bool may_grow_back(const Job& job, const Node& node) {
+  if (!is_elastic(job.spec) || !active_attempt(job) || job.past.empty()) return false;
+  const PastAttempt& last = job.past.back();
+  const StopReason why = last.cause.reason;
+  return why == StopReason::drained || why == StopReason::node_lost ||
+         why == StopReason::preempted || why == StopReason::faulty ||
+         (node.cleared_at && *node.cleared_at >= last.ended_at);
+}
+
 PlacementPenalty penalty_of(const State& state, const Job& job, const Node* node, Time now) {
   if (!node) return PlacementPenalty::none;
-  if (has_node(job.avoid, node->id)) return PlacementPenalty::avoided;
+  if (has_node(job.avoid, node->id) && !may_grow_back(job, *node)) {
+    return PlacementPenalty::avoided;
+  }
   const bool suspect = is_suspect(*node, now);
   if (!std::holds_alternative<Unlinked>(node->link)) {
     if (suspect) return PlacementPenalty::suspect;

@@ -143,8 +143,8 @@ bool place(Turn& turn, const Job& job, const Supply& supply) {
   auto nodes = choose_nodes(supply.nodes, placed_count(job, supply), previous);
   const std::size_t wanted = spares_wanted(job);
   auto spares = choose_spares(supply.nodes, wanted, nodes, previous);
-  std::vector<NodeId> picks = nodes;
-  picks.insert(picks.end(), spares.begin(), spares.end());
+  // Whom it would like to have, were they all well.
+  const auto picks = choose_nodes(supply.nodes, node_range(job.spec).most + wanted, previous);
   if (awaits_hosts(turn, job, supply.nodes, picks)) {
     for (const NodeId& id : picks) turn.kept.emplace(id, job.id);
     return false;

@@ -50,6 +50,18 @@ TEST_CASE("explain tells what happened, in order, with rule and evidence") {
   CHECK_THAT(text, ContainsSubstring("ended: Completed, exit code 0"));
 }
 
+TEST_CASE("explain says nothing of a step that only an attempt before had reached") {
+  Bench bench(a_job().on_nodes(2));
+  bench.progress(120, sealed(100));
+  bench.fail_and_retry(1, {0, SIGKILL});
+  // A step of the attempt before may be told late, or again.
+  bench.journal.push_back({bench.now, ProgressSeen{JobId{"train"}, AttemptId{0}, 120, {}}});
+  bench.exit_rank(1, {0, SIGTERM});
+  const std::string text = joined(explain_text(bench.journal));
+  CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGKILL after step 120\n"));
+  CHECK_THAT(text, ContainsSubstring("rank 1 on h02 was killed by SIGTERM\n"));
+}
+
 TEST_CASE("explain says nothing of the step of a program that tells none") {
   Bench bench(a_job().on_nodes(2));
   bench.progress(0, sealed(100));

@@ -136,11 +136,13 @@ std::vector<ForeignCheckpoint> foreign_checkpoints(const std::vector<std::string
   return all;
 }
 
-std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std::string>& roots,
-                                                           const LookSettings& settings) {
+std::optional<ForeignCheckpoint> newest_foreign_checkpoint(
+    const std::vector<std::string>& roots, const LookSettings& settings,
+    const std::function<bool(const ForeignCheckpoint&)>& will_do) {
   for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
     ForeignCheckpoint checkpoint = judged(candidate);
-    if (checkpoint.state == SaveState::complete) return checkpoint;
+    if (checkpoint.state != SaveState::complete) continue;
+    if (!will_do || will_do(checkpoint)) return checkpoint;
   }
   return std::nullopt;
 }

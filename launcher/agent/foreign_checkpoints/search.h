@@ -21,9 +21,10 @@ struct ForeignCheckpoint {
 std::vector<ForeignCheckpoint> foreign_checkpoints(const std::vector<std::string>& roots,
                                                    const LookSettings& settings);
 
-// The latest complete one; what is newer and is not is passed over.
-std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std::string>& roots,
-                                                           const LookSettings& settings);
+// The latest complete one that will do; what is newer and is not complete is passed over.
+std::optional<ForeignCheckpoint> newest_foreign_checkpoint(
+    const std::vector<std::string>& roots, const LookSettings& settings,
+    const std::function<bool(const ForeignCheckpoint&)>& will_do = {});
 
 // Whether there is nothing that could be one. Opens no file; false also when time is up.
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,

@@ -62,6 +62,8 @@ std::optional<CheckpointRef> ref_of(const FoundCheckpoint* found) {
 
 // Each look lists whole directories. It takes at most a fiftieth of the time.
 constexpr std::chrono::seconds foreign_look_interval{5};
+// Of one file, whose end tells that it is complete: two looks agree although many are saved.
+constexpr std::chrono::seconds file_look_interval{1};
 constexpr int foreign_look_share = 50;
 constexpr std::chrono::milliseconds near_look_limit{20};
 constexpr std::int64_t ns_per_ms = 1'000'000;
@@ -71,12 +73,24 @@ CheckpointRef ref_of(const ForeignCheckpoint& found) {
           found.changed_ns / ns_per_ms};
 }
 
-SeenCheckpoint look_for(const std::vector<std::string>& roots, const LookSettings& settings) {
-  const auto newest = newest_foreign_checkpoint(roots, settings);
-  if (!newest) return {};
-  CheckpointRef ref = ref_of(*newest);
-  const std::string size = std::to_string(newest->bytes);
-  return {joined(std::array{std::to_string(ref.changed_ms), size, ref.kind, ref.directory}), ref};
+bool is_one_file(const std::optional<CheckpointRef>& ref) {
+  return ref && (ref->kind == "torch" || ref->kind == "lightning");
+}
+
+// Down to the one that was the newest `before`: of those that came since, none has been seen twice.
+SeenCheckpoint look_for(const std::vector<std::string>& roots, const LookSettings& settings,
+                        const SeenCheckpoint& before) {
+  SeenCheckpoint seen;
+  newest_foreign_checkpoint(roots, settings, [&](const ForeignCheckpoint& found) {
+    const CheckpointRef ref = ref_of(found);
+    const std::array facts{std::to_string(found.changed_ns), std::to_string(found.bytes), ref.kind,
+                           ref.directory};
+    const std::string change = joined(facts);
+    if (!seen.newest) seen = {change, ref};
+    if (change == before.change) seen.settled = ref;
+    return seen.settled || !before.newest || ref.changed_ms < before.newest->changed_ms;
+  });
+  return seen;
 }
 
 // Beside the checkpoint directory, where a program may write anything at any time.
@@ -151,21 +165,24 @@ void CheckpointWatch::look_for_foreign(Clock::time_point now) {
   facts_->foreign_look_began = now;
   look_in_child(
       tasks_,
-      [roots = places_.foreign, settings = places_.settings] { return look_for(roots, settings); },
+      [roots = places_.foreign, settings = places_.settings, before = facts_->seen_foreign] {
+        return look_for(roots, settings, before);
+      },
       [facts = facts_](const SeenCheckpoint* seen) {
         facts->is_looking_for_foreign = false;
         const auto ended = Clock::now();
         const auto pause = foreign_look_share * (ended - facts->foreign_look_began);
-        facts->next_foreign_look = ended + std::max<Clock::duration>(foreign_look_interval, pause);
         if (seen) facts->take_foreign(*seen);
+        const auto usual =
+            is_one_file(facts->seen_foreign.newest) ? file_look_interval : foreign_look_interval;
+        facts->next_foreign_look = ended + std::max<Clock::duration>(usual, pause);
       });
 }
 
 void CheckpointWatch::Facts::take_foreign(const SeenCheckpoint& seen) {
-  const bool is_settled = seen.newest && seen.change == seen_foreign;
-  seen_foreign = seen.change;
-  if (!is_settled) return;
-  const CheckpointRef& ref = *seen.newest;
+  seen_foreign = seen;
+  if (!seen.settled) return;
+  const CheckpointRef& ref = *seen.settled;
   if (newest && (!newest->is_foreign() || ref.changed_ms <= newest->changed_ms)) return;
   newest = ref;
   found(ref);

@@ -40,8 +40,9 @@ SavePlaces save_places(const std::string& path, const JobDirectories& job,
 struct SeenCheckpoint {
   std::string change;  // of what it looked at; empty: none
   std::optional<CheckpointRef> newest;
+  std::optional<CheckpointRef> settled = {};  // the newest of the look before, if it is as it was
 
-  MUSTER_FIELDS(change, newest)
+  MUSTER_FIELDS(change, newest, settled)
 };
 
 class CheckpointWatch {
@@ -56,7 +57,7 @@ class CheckpointWatch {
  private:
   struct Facts {  // outlives the watch while a child looks
     std::string seen_change;
-    std::string seen_foreign;  // it counts when two looks agree: it may still be written
+    SeenCheckpoint seen_foreign;  // it counts when two looks agree: it may still be written
     std::optional<CheckpointRef> newest;
     bool is_looking = false;
     bool is_looking_for_foreign = false;

@@ -9,15 +9,19 @@ namespace muster {
 
 namespace {
 
-// The sentences may speak of the step that was reached: a record of it goes first.
-std::vector<Record> with_step(const std::vector<Record>& records, const JobId& id,
-                              const JobRow* row) {
-  if (row == nullptr || !row->step || records.empty()) return records;
-  ProgressSeen seen;
-  seen.job = id;
-  seen.attempt = AttemptId{row->attempts - 1};
-  seen.step = *row->step;
-  std::vector<Record> all{{records.front().at, Observation{seen}}};
+// The sentences may speak of the step that an attempt reached: a record of it goes first.
+std::vector<Record> with_steps(const std::vector<Record>& records, const JobId& id, const Job* job,
+                               const JobRow* row) {
+  std::vector<Record> all;
+  const auto add = [&](AttemptId attempt, const std::optional<std::int64_t>& step) {
+    if (!step || records.empty()) return;
+    all.push_back({records.front().at, Observation{ProgressSeen{id, attempt, *step, {}}}});
+  };
+  if (job && !job->past.empty()) add(job->past.back().id, job->past.back().last_step);
+  const Attempt* active = job ? active_attempt(*job) : nullptr;
+  const bool has_newer = active && active->last_step && row && row->step;
+  if (active) add(active->id, has_newer ? row->step : active->last_step);
+  if (!job && row) add(AttemptId{row->attempts - 1}, row->step);
   all.insert(all.end(), records.begin(), records.end());
   return all;
 }
@@ -35,11 +39,12 @@ bool is_said_again(const Record& record, const Job* job) {
 void tell(const JobId& id, const std::vector<Record>& records, const State& state,
           const JobRow* row, Watchers& watchers) {
   JobEvent event;
-  if (const Job* job = find_job(state, id)) {
+  const Job* job = find_job(state, id);
+  if (job) {
     event.state = job_state_name(state, *job);
     event.attempt = job->next_attempt - 1;
   }
-  const std::vector<ExplainLine> lines = explain(with_step(records, id, row));
+  const std::vector<ExplainLine> lines = explain(with_steps(records, id, job, row));
   for (const ExplainLine& line : lines) {
     event.sentence = line.text;
     watchers.tell(id, event);

@@ -154,3 +154,56 @@ TEST_CASE("with fewer than the least that it needs it waits") {
   bench.obey();
   CHECK(bench.nodes() == Names{"h01", "h03"});
 }
+
+TEST_CASE("it grows back to a node that it lost, once that can be used again") {
+  ElasticBench bench(restarted(1, 2).of_cluster(2), 2);
+  bench.progress(10, saved_at(10));
+  SECTION("drained, and undrained") {
+    bench.drain(2, true, Milliseconds{0});
+    bench.obey();
+    bench.progress(20, saved_at(20));
+    CHECK(bench.nodes() == Names{"h01"});
+    CHECK(reserved(bench).empty());
+    bench.drain(2, false);
+  }
+  SECTION("lost, and back") {
+    lose(bench, 2);
+    bench.progress(20, saved_at(20));
+    bench.pass(Seconds{100});
+    CHECK(reserved(bench).empty());
+    bench.link(2);
+  }
+  SECTION("reserved, drained again and undrained again") {
+    bench.drain(2, true, Milliseconds{0});
+    bench.obey();
+    bench.progress(20, saved_at(20));
+    bench.drain(2, false);
+    REQUIRE(reserved(bench) == Names{"h02"});
+    bench.drain(2);
+    REQUIRE(reserved(bench).empty());
+    bench.drain(2, false);
+  }
+  CHECK(reserved(bench) == Names{"h02"});
+  bench.pass(Seconds{5});
+  bench.obey();
+  bench.pass(Seconds{100});
+  bench.progress(30, saved_at(30));
+  bench.obey();
+  CHECK(bench.nodes() == Names{"h01", "h02"});
+}
+
+TEST_CASE("it grows back to a node that a failure speaks against only when that was undrained") {
+  ElasticBench bench(restarted(1, 2).of_cluster(2), 2);
+  bench.progress(10, saved_at(10));
+  bench.exit_and_obey(1, {1, 0}, {}, "train", "OSError: [Errno 28] No space left on device");
+  bench.obey();
+  REQUIRE(bench.nodes() == Names{"h01"});
+  CHECK_THAT(bench.the<RetryScheduled>().rule, ContainsSubstring(", not on h02"));
+  bench.progress(20, saved_at(20));
+  bench.pass(Seconds{100});
+  bench.progress(30, saved_at(30));
+  CHECK(reserved(bench).empty());
+  bench.drain(2);
+  bench.drain(2, false);
+  CHECK(reserved(bench) == Names{"h02"});
+}

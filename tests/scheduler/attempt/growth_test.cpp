@@ -57,6 +57,27 @@ TEST_CASE("hosts that are down are no reason to wait, and are not started on") {
   CHECK(bench.nodes() == std::vector<std::string>{"h01", "h02"});
 }
 
+TEST_CASE("for answers of as many hosts as it may have it waits 2 s, not for the least alone") {
+  Bench bench;
+  for (const int host : {1, 2, 3}) bench.unlink(host);  // before
+  bench.pass(Seconds{1});
+  bench.observe(a_job().elastic(1, 2).of_cluster(3));
+  bench.pass(Milliseconds{200});
+  bench.link(1);
+  CHECK(!bench.last<AttemptPlaced>());
+  SECTION("another answers") {
+    bench.pass(Seconds{1});
+    bench.link(3);
+    CHECK(bench.nodes() == std::vector<std::string>{"h01", "h03"});
+  }
+  SECTION("none does") {
+    bench.pass(Milliseconds{1799});
+    CHECK(!bench.last<AttemptPlaced>());
+    bench.pass(Milliseconds{1});
+    CHECK(bench.nodes() == std::vector<std::string>{"h01"});
+  }
+}
+
 TEST_CASE("fewer than the least that it needs are waited for") {
   Bench bench(a_job("other").on_nodes(3), 0);
   bench.submit(two_to_four());

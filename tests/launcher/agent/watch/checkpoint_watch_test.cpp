@@ -102,6 +102,32 @@ TEST_CASE("another program's checkpoint is news when two looks agree, and none b
   CHECK_FALSE(save_places("/p", {"/own", "/out"}, {}).is_near);
 }
 
+TEST_CASE("another program's checkpoint is news although a newer one comes before each look") {
+  Folder folder;
+  boost::asio::io_context io;
+  ChildTasks tasks{io};
+  std::vector<std::int64_t> told;
+  CheckpointWatch watch(tasks, save_places("", {folder / "ckpt", folder / "outputs"}, {}),
+                        [&](const CheckpointRef& ref) { told.push_back(ref.step); });
+  auto later = CheckpointWatch::Clock::now();
+  watch.poll(later);
+  const auto save_and_look = [&](int step, const std::string& end) {
+    put(folder / ("outputs/model_" + std::to_string(step) + ".pt"), "PK\3\4" + end);
+    watch.poll(later += std::chrono::hours{1});
+    io.restart();
+    io.run_for(seconds{5});
+  };
+  const std::string whole = "PK\5\6" + std::string(18, '\0');
+  save_and_look(10, whole);
+  CHECK(told.empty());
+  save_and_look(20, whole);
+  CHECK(told == std::vector<std::int64_t>{10});
+  save_and_look(30, "no end");
+  CHECK(told == std::vector<std::int64_t>{10, 20});
+  save_and_look(20, whole + whole);  // written again: not what was seen
+  CHECK(told == std::vector<std::int64_t>{10, 20});
+}
+
 TEST_CASE("a checkpoint that is gone, or seen again, is no news") {
   Folder folder;
   const std::string root = folder.path() + "/ckpt";

@@ -58,6 +58,29 @@ TEST_CASE("later tries are told only when they end otherwise than the one before
   CHECK_FALSE(one.told(JobPending{followed_job, "for healthy nodes"}).empty());
 }
 
+TEST_CASE("of a rank's end the step is told that its own attempt reached, not the job's last one") {
+  Followed one;
+  const auto hear = [&](std::optional<std::int64_t> step) {
+    Attempt attempt;
+    attempt.id = {1};
+    attempt.last_step = step;
+    one.job().phase = Active{attempt};
+    RankExited exited;
+    exited.job = followed_job;
+    exited.attempt = {1};
+    exited.node = {"n1"};
+    exited.status = {0, 15};
+    announce({{from_ms(2), Observation{exited}}}, one.state, one.rows, one.watchers);
+    return one.client.take<JobEvent>().front().sentence;
+  };
+  JobRow row;
+  row.name = "train";
+  row.step = 25;
+  one.rows.restore(row);
+  CHECK(hear({}) == "rank 0 on n1 was killed by SIGTERM");
+  CHECK(hear(21) == "rank 0 on n1 was killed by SIGTERM after step 25");  // told meanwhile
+}
+
 TEST_CASE("of a job that ends with its last try the end says why, and its followers are let go") {
   Followed one;
   one.state.jobs.clear();
