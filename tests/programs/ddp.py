@@ -32,9 +32,11 @@ if resumes and os.path.exists(newest):
 for step in range(first + 1, steps + 1):
     generator = torch.Generator().manual_seed(1000 * step + (0 if how == "elastic" else rank))
     batch = torch.randn(48 if how == "elastic" else 16, 8, generator=generator)
-    if how == "elastic":
-        batch = batch.chunk(dist.get_world_size())[rank]
-    loss = net(batch).square().mean()
+    wanted = torch.zeros(len(batch), 4)
+    if how == "elastic":  # noise: at its end the weights are those of the latest steps
+        wanted = torch.randn(len(batch), 4, generator=generator)
+        batch, wanted = (all.chunk(dist.get_world_size())[rank] for all in (batch, wanted))
+    loss = (net(batch) - wanted).square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
