@@ -262,7 +262,7 @@ void add_spares(Turn& turn, const Job& job, const Attempt& attempt, std::size_t 
   std::vector<Candidate> free = new_candidates(turn, job, attempt);
   // One that does not answer would be given back, and not be taken when it does.
   const bool grows = is_elastic(job.spec) && phase_of<Running>(attempt);
-  std::erase_if(free, [&](const auto& one) { return grows && !linked_agent(turn.state, one.id); });
+  std::erase_if(free, [&](const auto& one) { return grows && unlinked(turn.state, one.id); });
   for (const NodeId& id : choose_spares(free, wanted, {}, nullptr)) {
     turn.given.insert(id);
     turn.decide(SpareAdded{job.id, attempt.id, id});

@@ -6,6 +6,7 @@
 #include "scheduler/node/breaker.h"
 #include "scheduler/placement/absence.h"
 #include "scheduler/state/lookup.h"
+#include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
 
 namespace muster {
@@ -118,10 +119,10 @@ const Job* WorkSender::holder_of(const Node& node) {
   if (pool_.find(node.id) != nullptr) return nullptr;
   for (const auto& [id, job] : state_.jobs) {
     const Attempt* attempt = active_attempt(job);
-    const bool is_elastic = attempt != nullptr && attempt->has_members();
+    const bool may_grow = attempt != nullptr && is_elastic(job.spec);
     const bool gathers = attempt != nullptr && phase_of<Gathering>(*attempt) != nullptr;
     const bool asks = asks_hosts(job) && job.asked->nodes.contains(node.id);
-    const bool may_want = is_elastic || gathers || asks || node.fault_drain || node.remedy;
+    const bool may_want = may_grow || gathers || asks || node.fault_drain || node.remedy;
     if (may_want && address_of(job, node.id) != nullptr) return &job;
   }
   return nullptr;

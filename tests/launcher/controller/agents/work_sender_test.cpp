@@ -2,6 +2,7 @@
 
 #include "launcher/staging/blob_store.h"
 #include "scheduler/apply/apply.h"
+#include "scheduler/state/lookup.h"
 #include "tests/launcher/controller/agents.h"
 #include "tests/launcher/controller/hand_timers.h"
 
@@ -78,6 +79,27 @@ TEST_CASE("a job that is resumed says anew how its node is reached, though that 
   one.timers.pass(Milliseconds{50});
   REQUIRE(one.transport.asked.size() == 4);
   CHECK(one.transport.asked[3].address.host == "k's");
+}
+
+TEST_CASE("a node that an elastic job may grow to is reached, though nobody has it yet") {
+  Sending one;
+  one.run("j", address_of("n1", "a"));
+  Job& job = one.state.jobs.at({"j"});
+  job.spec.distribution.type = DistributionType::pytorch;
+  job.spec.muster.nodes_min = 1;
+  job.spec.muster.nodes_max = 2;
+  job.spec.muster.elastic.mode = ElasticMode::restart;
+  job.target.nodes.push_back(address_of("n2", "b"));
+  active_attempt(job)->phase = Running{from_ms(2)};
+  Node& other = one.state.nodes[NodeId{"n2"}];
+  other.id = NodeId{"n2"};
+  other.drained = true;
+  one.perform();
+  CHECK(one.transport.asked.size() == 1);
+  other.drained = false;
+  one.perform();
+  REQUIRE(one.transport.asked.size() == 2);
+  CHECK(one.transport.asked[1].address.host == "b");
 }
 
 TEST_CASE("files that go to a node are told of once a minute, in what has gone so far") {
