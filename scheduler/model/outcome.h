@@ -68,7 +68,7 @@ struct NodeEvidence {
 // A complete checkpoint as an agent found it on its node: muster-train's, or one that another
 // program wrote in a format of its own.
 struct CheckpointRef {
-  static constexpr std::int64_t no_step = -1;  // another program's, whose name does not say it
+  static constexpr std::int64_t no_step = -1;  // its name does not say it
 
   std::int64_t step = 0;
   std::string directory;        // absolute path on the node; of another program also a file

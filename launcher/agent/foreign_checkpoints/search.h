@@ -25,6 +25,11 @@ std::vector<ForeignCheckpoint> foreign_checkpoints(const std::vector<std::string
 std::optional<ForeignCheckpoint> newest_foreign_checkpoint(const std::vector<std::string>& roots,
                                                            const LookSettings& settings);
 
+// The only complete one of that step; nothing where there are several.
+std::optional<ForeignCheckpoint> foreign_checkpoint_of(const std::vector<std::string>& roots,
+                                                       const LookSettings& settings,
+                                                       std::int64_t step);
+
 // Whether there is nothing that could be one. Opens no file; false also when time is up.
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
                                std::chrono::milliseconds limit);
