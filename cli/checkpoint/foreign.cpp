@@ -80,7 +80,9 @@ std::optional<ForeignSubject> foreign_subject(const Home& home, const std::strin
     subject.settings = {settings.checkpoint_format, settings.checkpoint_marker};
     subject.roots = places_of(home, record.job, record.spec, record.target);
   });
-  if (foreign_checkpoints(subject.roots, subject.settings).empty()) return std::nullopt;
+  const auto all = foreign_checkpoints(subject.roots, subject.settings);
+  if (all.empty()) return std::nullopt;
+  subject.kind = all.front().kind;
   return subject;
 }
 

@@ -24,6 +24,7 @@ namespace muster {
 struct ForeignSubject {
   std::vector<std::string> roots;
   LookSettings settings = {};
+  std::string kind = {};  // of the newest
 };
 
 // Nothing: it is no job, or has checkpoints of muster-train's or none at all, or none of its places

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/checkpoint/foreign.h"
 #include "cli/client/find.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
@@ -41,6 +42,15 @@ CheckpointSubject subject_of_job(const Home& home, const std::string& typed) {
   const auto found = or_end(open_job(home, typed), no_such_job);
   const JobSummary summary = summarize(or_end(history_of(found), no_such_job).records);
   const std::string job = "job " + found.row.name;
+  const auto foreign = foreign_subject(home, typed);
+  const bool is_foreign = foreign || (summary.checkpoint && summary.checkpoint->is_foreign());
+  if (is_foreign) {
+    throw VerbEnd(no_such_job,
+                  "the checkpoints of " + job + " are another program's (" +
+                      (foreign ? foreign->kind : summary.checkpoint->kind) +
+                      "): see muster checkpoint list " + found.row.name +
+                      "; all else is for those of muster-train");
+  }
   const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty()) throw VerbEnd(no_such_job, job + " has committed no checkpoint yet");
   const std::string root = fs::path(newest).parent_path().string();

@@ -209,7 +209,7 @@ FollowDisplay::~FollowDisplay() {
 }
 
 bool FollowDisplay::shares_screen() const {
-  return ranks_to_ == Stream::err || is_terminal(ranks_to_);
+  return ranks_to_ == Stream::err || is_terminal(ranks_to_) || are_one_file();
 }
 
 void FollowDisplay::erase() {
@@ -232,6 +232,7 @@ void FollowDisplay::sentence(std::string_view text) {
   erase();
   turn_color_off();
   if (shares_screen() && !ranks_.at_line_start()) write_all(Stream::err, "\n");
+  ranks_.begin_line();
   notice(text, common_);
 }
 

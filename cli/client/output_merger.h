@@ -67,6 +67,7 @@ class OutputMerger {
   void finish();
   // Whether another writer may begin on a line of its own.
   bool at_line_start() const { return at_line_start_; }
+  void begin_line() { at_line_start_ = true; }  // somebody else has ended that line
   // Whether the terminal is in a colour that a rank chose, which another writer turns off first.
   bool leaves_color() const;
 

@@ -36,6 +36,7 @@ std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTar
   if (resolved.target != nullptr) job.target = *resolved.target;
   job.file.spec.muster.site_rules = known->rules;
   if (job.target) append(found, gate_findings(job.file, *job.target));
+  if (job.target) append(found, resume_findings(job.file, *job.target));
   if (job.target && !has_errors(job.file.findings)) {
     append(found, train_findings(job.file, *job.target));
   }

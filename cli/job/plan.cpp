@@ -1,6 +1,7 @@
 #include "cli/job/plan.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -154,6 +155,14 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
                     {"warnings", planned.tree.warnings}};
   });
   return out;
+}
+
+std::vector<Finding> resume_findings(const JobFile& job, const ComputeTarget& target) {
+  const std::string& path = job.spec.muster.resume_path;
+  std::error_code failed;
+  if (path.empty() || !seen_by_nodes(path, target)) return {};
+  if (std::filesystem::exists(path, failed)) return {};
+  return {about(job, Severity::error, "muster.resume.from", path + " does not exist")};
 }
 
 std::vector<Finding> gate_findings(const JobFile& job, const ComputeTarget& target) {

@@ -66,6 +66,9 @@ std::set<RankId> ranks_of_node(const JobSpec& spec, const AttemptSummary& attemp
 // what `start: full` costs on this target, and where `full` that a job asks for adds nothing.
 std::vector<Finding> gate_findings(const JobFile& job, const ComputeTarget& target);
 
+// A checkpoint that the job names and that is not where its nodes would see it, if that is known.
+std::vector<Finding> resume_findings(const JobFile& job, const ComputeTarget& target);
+
 // What comes between an attempt that failed and the next; empty: nothing.
 std::string measured_after_failure(const JobSpec& spec, const ComputeTarget& target);
 

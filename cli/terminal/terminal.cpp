@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -67,6 +68,12 @@ int terminal_width(Stream stream) {
 int terminal_height(Stream stream) {
   const int rows = window_of(stream).ws_row;
   return rows > 0 ? rows : 24;
+}
+
+bool are_one_file() {
+  struct stat out {}, err {};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0 &&
+         out.st_dev == err.st_dev && out.st_ino == err.st_ino;
 }
 
 bool can_redraw(Stream stream) {

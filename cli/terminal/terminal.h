@@ -15,6 +15,7 @@ enum class Stream { out, err };
 // ours gets their number. Reading 0 or writing 1 fails as before; what goes to 2 is dropped.
 void hold_standard_descriptors();
 
+bool are_one_file();  // output and errors
 bool is_terminal(Stream stream);
 // Columns of the terminal, 80 when it does not say; read anew each time, so resizing is noticed.
 int terminal_width(Stream stream);

@@ -20,13 +20,24 @@ while case $(word comm) in sh | bash | dash | muster*) true ;; *) false ;; esac;
   [ -n "$child" ] || break
   pid=$child
 done
+# muster.debug has written where it waits (muster_debug.py): debugpy is in that process already.
+port=
+note=${MUSTER_HEARTBEAT%/*}/debug-$rank
+if [ "$with" = debugpy ] && [ -f "$note" ]; then
+  read -r held heard <"$note"
+  case $held$heard in *[!0-9]*) held= ;; esac
+  ! grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$held/environ" || port=$heard pid=$held
+fi
 program=$(readlink "/proc/$pid/exe") || fail "process $pid belongs to another user"
-tracer=$(sed -n 's/^TracerPid:[[:space:]]*//p' "/proc/$pid/status")
-[ "${tracer:-0}" = 0 ] || fail "process $pid is debugged already, by process $tracer"
-scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
-[ "$scope" = 0 ] || { [ "$scope" != 3 ] && [ "$(id -u)" = 0 ]; } || fail \
-  "$(uname -n) does not permit it: kernel.yama.ptrace_scope is $scope; an administrator can" \
-  "permit it: sysctl kernel.yama.ptrace_scope=0 (from 3: at the next boot)"
+may_trace() {
+  tracer=$(sed -n 's/^TracerPid:[[:space:]]*//p' "/proc/$pid/status")
+  [ "${tracer:-0}" = 0 ] || fail "process $pid is debugged already, by process $tracer"
+  scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
+  [ "$scope" = 0 ] || { [ "$scope" != 3 ] && [ "$(id -u)" = 0 ]; } || fail \
+    "$(uname -n) does not permit it: kernel.yama.ptrace_scope is $scope; an administrator can" \
+    "permit it: sysctl kernel.yama.ptrace_scope=0 (from 3: at the next boot)"
+}
+[ -n "$port" ] || may_trace
 missing() { fail "$1 is missing on $(uname -n): install the package $2 there"; }
 
 place="$job --rank $rank"
@@ -52,13 +63,17 @@ this process, which can end the program.
 TEXT
   exit 0
 fi
-python3 -c 'import debugpy' 2>/dev/null \
-  || missing "debugpy of $(command -v python3 || echo python3)" \
-    "python3-debugpy (or debugpy with pip, in the job's environment)"
-command -v gdb >/dev/null || missing "gdb, which debugpy gets into a running process with," gdb
-port=$(python3 -c 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
-said=$(timeout 60 python3 -m debugpy --listen "127.0.0.1:$port" --pid "$pid" 2>&1) \
-  || fail "debugpy did not get into process $pid: $(echo "$said" | grep . | tail -n 1)"
+let_in() {
+  python3 -c 'import debugpy' 2>/dev/null \
+    || missing "debugpy of $(command -v python3 || echo python3)" \
+      "python3-debugpy (or debugpy with pip, in the job's environment)"
+  command -v gdb >/dev/null || missing "gdb, which debugpy gets into a running process with," gdb
+  port=$(python3 -c 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])')
+  said=$(timeout 60 python3 -m debugpy --listen "127.0.0.1:$port" --pid "$pid" 2>&1) \
+    || fail "debugpy did not get into process $pid; look whether the program still runs:" \
+      "$(echo "$said" | grep . | tail -n 1 | cut -c 1-200)"
+}
+[ -n "$port" ] || let_in
 cat <<TEXT
 Every user of $(uname -n) can attach: debugpy asks for no password. A stop at a breakpoint looks
 like a rank that does nothing: with muster.hang.timeout other than off it may be ended as a hang.

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/checkpoint/foreign.h"
 #include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
@@ -34,16 +35,18 @@ std::optional<std::int64_t> step_in(const std::string& text) {
 
 // As far as this machine sees the job's checkpoints; the rest its nodes and the controller say.
 // Step 0 is the beginning.
-Status check_resume_step(const FoundJob& job, std::int64_t step) {
+Status check_resume_step(const Home& home, const FoundJob& job, std::int64_t step) {
   const auto records = job.store->records_of(job.id());
   const auto request = records ? resume_request(*records, step, false) : records.error();
   if (!request || step == 0) return Done{};
-  const JobSummary summary = summarize(*records);
-  if (summary.checkpoint && summary.checkpoint->is_foreign()) {
-    return Error{"the checkpoints of job " + job.row.name +
-                 " are its program's own: it goes on from " + summary.checkpoint->directory +
-                 "; to go back further, move newer ones away"};
+  if (const auto foreign = foreign_subject(home, job.row.name)) {
+    if (foreign_checkpoint_of(foreign->roots, foreign->settings, step)) return Done{};
+    return Error{"job " + job.row.name + " has not one complete checkpoint of step " +
+                 std::to_string(step) + ": muster checkpoint list " + job.row.name +
+                 " shows which there are"};
   }
+  const JobSummary summary = summarize(*records);
+  if (summary.checkpoint && summary.checkpoint->is_foreign()) return Done{};
   const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty() && request->spec.muster.checkpoint_path.empty()) {
     return Error{"job " + job.row.name + " has committed no checkpoint yet"};
@@ -72,7 +75,7 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   }
   const Home home = Home::from_environment();
   const auto found = job_or_end(home, options.job);
-  if (from_step) or_end(check_resume_step(found, *from_step), no_such_job, "cannot resume: ");
+  if (from_step) or_end(check_resume_step(home, found, *from_step), no_such_job, "cannot resume: ");
   const Resume request{found.id(), from_step, from_certified};
   const Accepted accepted = accepted_or_end(home, request, "cannot resume: ", common);
   if (!accepted.note.empty()) notice(accepted.note, common);

@@ -288,7 +288,10 @@ class Explainer {
   }
   void tell(const FirstFailure& first) {
     if (first.evidence != told_) {
-      for (const std::string& evidence : first.evidence) say("  evidence: " + evidence);
+      for (const std::string& evidence : first.evidence) {
+        const bool is_end = evidence.starts_with("exit code") || evidence.starts_with("signal ");
+        say("  evidence: " + evidence, &evidence == &first.evidence.front() && !is_end);
+      }
     }
     for (const FailureCandidate& one : first.candidates) {
       const std::string rank = one.rank ? "rank " + std::to_string(one.rank->value) + " on " : "";

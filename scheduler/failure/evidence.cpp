@@ -89,13 +89,29 @@ bool has_any(const std::string& line, const std::array<std::string_view, N>& wor
       words, [&line](std::string_view word) { return line.find(word) != std::string::npos; });
 }
 
-// "torch.cuda.OutOfMemoryError: …", "[rank3]: KeyError: 'x'"
-bool is_own_exception(std::string_view line) {
-  constexpr std::string_view prefix = "[rank";
-  const std::size_t label_end = line.find("]: ");
-  if (line.starts_with(prefix) && label_end != std::string_view::npos) {
-    line.remove_prefix(label_end + 3);
+// "[rank3]: KeyError: 'x'"
+std::string_view without_label(std::string_view line) {
+  const std::size_t end = line.find("]: ");
+  return line.starts_with("[rank") && end != line.npos ? line.substr(end + 3) : line;
+}
+
+// Whatever exception it is: the first line after a traceback's frames. Nothing is proven by it.
+std::string last_exception(const std::vector<std::string>& lines) {
+  std::string last;
+  bool in_traceback = false;
+  for (const std::string& each : lines) {
+    const std::string_view line = without_label(each);
+    const bool is_frame = line.starts_with("  File \"") || line.starts_with("Traceback (most");
+    const bool has_name = !line.empty() && line.substr(0, line.find(':')).find(' ') == line.npos;
+    if (in_traceback && has_name) last = each;
+    in_traceback = is_frame || (in_traceback && line.starts_with(' '));
   }
+  return last;
+}
+
+// "torch.cuda.OutOfMemoryError: …"
+bool is_own_exception(std::string_view line) {
+  line = without_label(line);
   const std::string_view name = line.substr(0, line.find(':'));
   if (name.find(' ') != std::string_view::npos) return false;
   return std::ranges::any_of(own_exceptions,
@@ -184,6 +200,9 @@ std::vector<std::string> evidence_of(const RankExited& exit, const Words& words)
     evidence.push_back("its error file says: " + exit.evidence.error);
   if (!exit.evidence.oom.empty()) evidence.push_back(exit.evidence.oom);
   if (!words.own.empty()) evidence.push_back("its last output: " + words.own);
+  const std::string thrown = last_exception(exit.last_lines);
+  const bool is_said = !words.own.empty() || !words.of_peer.empty();
+  if (!is_said && !thrown.empty()) evidence.push_back("its last exception: " + thrown);
   if (!words.of_peer.empty())
     evidence.push_back("blames a peer: " + words.of_peer);
   else if (is_secondary(exit))

@@ -66,6 +66,11 @@ Result<ResumeRequested> resume_request(const std::vector<Record>& records,
   if (ended->state == JobEndState::completed && !from_step && !from_certified) {
     return Error{name + " is completed; name a step to go back to with --from"};
   }
+  const auto& newest = request.newest_checkpoint;
+  if (from_certified && newest && newest->is_foreign()) {
+    return Error{"no checkpoint of " + name + " is certified: they are another program's (" +
+                 newest->kind + "); name a step with --from"};
+  }
   request.from_step = from_step;
   if (from_step) request.certified_because.reset();
   if (from_certified) request.certified_because = "it was requested";

@@ -54,7 +54,8 @@ ResumePoint asked_step(const Job& job, const Attempt& attempt) {
 
 ResumePoint first_attempt_from_path(const Job& job) {
   const std::string& path = job.spec.muster.resume_path;
-  return {CheckpointRef{step_of(path).value_or(0), path}, "muster.resume.from names it", false};
+  return {CheckpointRef{step_of(path).value_or(CheckpointRef::no_step), path},
+          "muster.resume.from names " + path, false};
 }
 
 // All ranks are told the path of one checkpoint: where nodes do not share it, the others fail.

@@ -93,11 +93,14 @@ void read_service_properties(const Value& value, ServiceSpec& service) {
   MapReader map(value);
   for (const Value& each : map.entries()) {
     const auto text = each.text();
-    if (text && each.key() == "command") service.command = *text;
-    if (!text || folded(each.key()) != "logdir") continue;
+    const std::string key = folded(each.key());
+    if (key == "logdir" || key == "sshpublickeys") map.take(each.key());
+    if (!text || key != "logdir") continue;
     each.note("deprecated; write 'log_dir' beside 'type'");
     service.log_dir = *text;
   }
+  store(service.command, map.take("command").text());
+  map.finish();
 }
 
 ServiceSpec read_service(const Value& value) {

@@ -28,6 +28,10 @@ std::string namesake(std::string_view path) {
 std::vector<std::string> all_paths() {
   std::vector<std::string> out;
   for (const Setting& setting : setting_table()) out.push_back(setting.path);
+  for (const Setting& setting : setting_table()) {  // and those that begin some
+    const std::string group = setting.path.substr(0, setting.path.find('.'));
+    if (group != setting.path && out.back() != group) out.push_back(group);
+  }
   return out;
 }
 

@@ -49,6 +49,8 @@ paused attached 10m
 until_true 20 grep -qs 'rank 0 variable None' "$MUSTER_HOME/jobs/attached/attempt-0/rank-0.log"
 ! grep -q variable "$log" || fail "rank 1 did not wait"
 port=$(sed -n 's/.*--rank 1 \([0-9]*\).*/\1/p' "$log" | head -n 1)
+expect 0 "$MUSTER" debug attached --rank 1 --with debugpy
+has out "muster forward attached --rank 1 $port"
 "$MUSTER" forward attached --rank 1 "0:$port" >"$work/ports" 2>&1 &
 forward=$!
 until_true 20 grep -q '127.0.0.1:' "$work/ports"

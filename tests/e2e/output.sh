@@ -18,6 +18,12 @@ expect 0 "$MUSTER" run "$work/bytes.yml" --name bytes
 printf '\377\376 not \200 text\nto stderr\n' \
   | cmp - "$MUSTER_HOME/jobs/bytes/attempt-0/rank-0.log" || fail "bytes differ"
 
+job_file open.yml <<'YAML'
+command: printf 'no end'; exit 3
+YAML
+"$MUSTER" run "$work/open.yml" --name open >"$work/both" 2>&1 || true
+grep -q '^no end$' "$work/both" || { cat "$work/both"; fail "a sentence in the middle of a line"; }
+
 job_file anew.yml <<'YAML'
 command: echo before; sleep 0.5; echo warned > /dev/stderr; sleep 0.5; echo after
 YAML

@@ -53,6 +53,13 @@ has out "COMPLETE"
 has out "newest usable"
 has out "ckpt.pt"
 
+expect 1 "$MUSTER" checkpoint verify storm
+has err "another program's (torch): see muster checkpoint list storm"
+! "$MUSTER" resume storm --from certified 2>"$work/err" || fail "resumed from certified"
+has err "another program's (torch)"
+expect 1 "$MUSTER" resume storm --from 77
+has err "has not one complete checkpoint of step 77"
+
 for how in never-save start-over; do
   a_job "$how" 400 "$how"
   expect 0 "$MUSTER" submit "$work/$how.yml" --name "$how"

@@ -71,13 +71,22 @@ TEST_CASE("explain says nothing of the step of a program that tells none") {
   CHECK_THAT(text, !ContainsSubstring("after step"));
 }
 
-TEST_CASE("explain tells the gist of a failure in four lines, five with a fault of a node") {
+TEST_CASE("explain tells the gist of a failure in five lines, six with a fault of a node") {
   const auto lines = explain_text(a_story().journal, true);
-  REQUIRE(lines.size() == 4);
+  REQUIRE(lines.size() == 5);
   CHECK_THAT(lines[0], ContainsSubstring("attempt 0 ended: rank 1 on h02 was killed by SIGKILL"));
-  CHECK_THAT(lines[1], ContainsSubstring("attempt 1 allocated h01, h02"));
-  CHECK_THAT(lines[2], ContainsSubstring("attempt 1 resumes from step 100"));
-  CHECK_THAT(lines[3], ContainsSubstring("ended: Completed, exit code 0"));
+  CHECK_THAT(lines[1], ContainsSubstring("evidence: its last output: ValueError: no such batch"));
+  CHECK_THAT(lines[2], ContainsSubstring("attempt 1 allocated h01, h02"));
+  CHECK_THAT(lines[3], ContainsSubstring("attempt 1 resumes from step 100"));
+  CHECK_THAT(lines[4], ContainsSubstring("ended: Completed, exit code 0"));
+}
+
+TEST_CASE("explain in short tells the first evidence where it is more than the exit code") {
+  Bench bench(a_job().on_nodes(1).restarts(0));
+  bench.exit_and_obey(0, {1, 0}, {}, "train", "ValueError: bad data");
+  const std::string text = joined(explain_text(bench.journal, true));
+  CHECK_THAT(text, ContainsSubstring("evidence: its last output: ValueError: bad data"));
+  CHECK_THAT(text, !ContainsSubstring("evidence: exit code 1"));
 }
 
 TEST_CASE("explain in short tells of a run that stands still, until it moves again") {

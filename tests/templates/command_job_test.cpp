@@ -153,6 +153,11 @@ TEST_CASE("a service runs on node 0, on the one it names, or on all") {
   CHECK_FALSE(services(", nodes: 1").runs_on(0));
 }
 
+TEST_CASE("a group of settings is found for a word that is nearly its name") {
+  CHECK_THAT(findings_of(job_head + "muster: {node: 2}\n"),
+             ContainsSubstring("did you mean 'muster.nodes'?"));
+}
+
 TEST_CASE("services that cannot be started or named are errors") {
   const auto with = [](const std::string& text) {
     return findings_of(job_head + "services: {" + text + "}\n");
@@ -160,6 +165,8 @@ TEST_CASE("services that cannot be started or named are errors") {
   CHECK_THAT(with("s: {type: custom}"), ContainsSubstring("'properties.command', or the 'port'"));
   CHECK(with("s: {type: custom, properties: {command: run me}}").empty());
   CHECK(with("my_lab-2: {type: jupyter_lab}").empty());
+  CHECK_THAT(with("s: {type: custom, properties: {command: a, comand: b}}"),
+             ContainsSubstring("unknown key 'comand'"));
   for (const char* name : {"../s", "8888", "a.b", "-x", "'a b'"}) {
     CHECK_THAT(with(std::string(name) + ": {type: jupyter_lab}"),
                ContainsSubstring("a service's name is a letter and"));

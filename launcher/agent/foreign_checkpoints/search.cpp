@@ -147,6 +147,16 @@ std::optional<ForeignCheckpoint> newest_foreign_checkpoint(
   return std::nullopt;
 }
 
+std::optional<ForeignCheckpoint> foreign_checkpoint_of(const std::vector<std::string>& roots,
+                                                       const LookSettings& settings,
+                                                       std::int64_t step) {
+  auto all = foreign_checkpoints(roots, settings);
+  std::erase_if(all, [&](const ForeignCheckpoint& one) {
+    return one.step != step || one.state != SaveState::complete;
+  });
+  return all.size() == 1 ? std::optional(all.front()) : std::nullopt;
+}
+
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
                                std::chrono::milliseconds limit) {
   Search search(roots, settings, limit);

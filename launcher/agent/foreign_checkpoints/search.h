@@ -26,6 +26,11 @@ std::optional<ForeignCheckpoint> newest_foreign_checkpoint(
     const std::vector<std::string>& roots, const LookSettings& settings,
     const std::function<bool(const ForeignCheckpoint&)>& will_do = {});
 
+// The only complete one of that step; nothing where there are several.
+std::optional<ForeignCheckpoint> foreign_checkpoint_of(const std::vector<std::string>& roots,
+                                                       const LookSettings& settings,
+                                                       std::int64_t step);
+
 // Whether there is nothing that could be one. Opens no file; false also when time is up.
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,
                                std::chrono::milliseconds limit);

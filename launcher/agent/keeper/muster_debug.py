@@ -24,6 +24,7 @@ def _wait(seconds):
         del os.environ["PYDEVD_DISABLE_FILE_VALIDATION"]
     debugpy.configure(subProcess=False)  # else each child process waits for a client too
     _, port = debugpy.listen(("127.0.0.1", 0))
+    _note(port)
     _say("waits %g s at most for a debugger at 127.0.0.1:%d of its node; from your machine: "
          "muster forward %s %d" % (seconds, port, _place(), port))
     late = threading.Timer(seconds, lambda: debugpy.wait_for_client.cancel())
@@ -37,6 +38,17 @@ def _wait(seconds):
 def _place():
     rank = os.environ.get("MUSTER_HEARTBEAT", "").rpartition("-")[2]
     return os.environ.get("MUSTER_JOB", "JOB") + (" --rank " + rank if rank.isdigit() else "")
+
+
+def _note(port):
+    """For muster debug (debug.sh)."""
+    try:
+        folder, rank = os.environ["MUSTER_HEARTBEAT"].rsplit("heartbeat-", 1)
+        path = os.open(folder + "debug-" + rank, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(path, "w") as file:
+            file.write("%d %d\n" % (os.getpid(), port))
+    except (KeyError, ValueError, OSError):
+        pass  # then it is told by this line alone
 
 
 def _say(text):

@@ -222,7 +222,8 @@ std::string rank_command(const StartRanks& start, const DataPaths& paths) {
   if (start.resume_from && !start.resume_argument.empty()) {
     const std::string argument =
         replaced(start.resume_argument, "{checkpoint}", in_command(start.resume_from->directory));
-    command += " " + replaced(argument, "{step}", std::to_string(start.resume_from->step));
+    const std::int64_t step = start.resume_from->known_step().value_or(0);
+    command += " " + replaced(argument, "{step}", std::to_string(step));
   }
   const bool makes_database = start.metrics_mlflow && !start.environment.contains(env_mlflow);
   return makes_database ? with_mlflow_database(command) : command;

@@ -20,6 +20,9 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t table_limit_bytes = 64 << 20;
+// What is kept of all tags (follow.cpp) has room in this; a cell takes 32 bytes and more.
+constexpr std::size_t line_limit_bytes = 64 << 10;
+constexpr std::int64_t columns_limit = 2000;
 
 // Python's csv quotes a name that has a comma; quotes in it are passed over.
 std::vector<std::string> cells_of(std::string_view line) {
@@ -40,6 +43,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 // Rows without a step say nothing of when it was.
 void take_row(const std::vector<std::string>& names, std::string_view line, const SourceFile& file,
               MetricLook& look) {
+  if (line.size() > line_limit_bytes) return;
   const std::vector<std::string> cells = cells_of(line);
   const auto at = static_cast<std::size_t>(std::ranges::find(names, "step") - names.begin());
   if (cells.size() != names.size() || at == names.size()) return;
@@ -77,6 +81,9 @@ void read_metrics_csv(const SourceFile& file, SourcePlace& place, MetricLook& lo
   if (!text && file.bytes > table_limit_bytes) file.note("too large, no more is read", place, look);
   if (!mentions(left, "\n")) return;
   const std::string_view header = trimmed(take_until(left, '\n'));
+  if (header.size() > line_limit_bytes || std::ranges::count(header, ',') >= columns_limit) {
+    return file.note("it has too many columns, and is not read", place, look);
+  }
   const std::int64_t sum = crc32c(header);
   if (sum == place.header && std::ssize(*text) < place.at) place.told = 0;  // it is another's
   place.header = sum;

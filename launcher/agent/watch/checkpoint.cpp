@@ -251,6 +251,9 @@ CheckpointProbe probe_checkpoints(const SavePlaces& places,
   if (probe.newest || places.foreign.empty()) return probe;
   const auto foreign = newest_foreign_checkpoint(places.foreign, places.settings);
   if (foreign) probe.newest = ref_of(*foreign);
+  if (!foreign || !asked_step) return probe;
+  const auto asked = foreign_checkpoint_of(places.foreign, places.settings, *asked_step);
+  if (asked) probe.asked = ref_of(*asked);
   return probe;
 }
 

@@ -32,6 +32,8 @@ class MetricWatch : public std::enable_shared_from_this<MetricWatch> {
   MetricPlaces places_;
   MetricLook look_;
   bool is_looking_ = false;
+  ChildTasks::TaskId look_id_ = 0;
+  int looks_ = 0;
   bool is_done_ = false;
   Clock::time_point began_;
   Clock::time_point next_look_ = Clock::now() + std::chrono::seconds{5};

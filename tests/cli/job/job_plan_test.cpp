@@ -170,6 +170,20 @@ TEST_CASE("full that a job asks for and that adds nothing is a warning which say
   CHECK(said_of_gate(a_job(HealthLevel::quick, "full"), with_floor()).empty());
 }
 
+TEST_CASE("a path to resume from that nodes would see, and that is not there, is an error") {
+  JobFile job;
+  job.spec.muster.resume_path = "/absent/model";
+  ComputeTarget target;
+  target.name = "lab";
+  target.nodes.emplace_back();
+  target.nodes.back().transport = TransportKind::ssh;
+  CHECK(resume_findings(job, target).empty());  // only its nodes know
+  target.shared_root = "/absent";
+  REQUIRE(resume_findings(job, target).size() == 1);
+  CHECK_THAT(resume_findings(job, target)[0].message,
+             ContainsSubstring("muster.resume.from: /absent/model does not exist"));
+}
+
 TEST_CASE("how long a start waits for a gate that measures is a note") {
   CHECK(said_of_gate(a_job(HealthLevel::full), with_floor()) ==
         "note: muster.health.start: before ranks start each node is measured, unless it was in "

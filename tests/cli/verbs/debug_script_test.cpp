@@ -50,6 +50,9 @@ class DebuggedRank {
     std::ofstream(root_ / "bin" / name) << "#!/bin/sh\n" << text << '\n';
     fs::permissions(root_ / "bin" / name, fs::perms::owner_all);
   }
+  void add_note(const std::string& text) const {
+    std::ofstream(root_ / "vitals/debug-3") << text << '\n';
+  }
   void set_scope(const std::string& scope) const {
     add_program("cat", "case $* in *yama*) echo " + scope + ";; *) exec /bin/cat \"$@\";; esac");
   }
@@ -110,6 +113,20 @@ TEST_CASE("debugpy is let in by a free port, and what it says when it cannot is 
   const ScriptRun failed = rank.ask("debugpy");
   CHECK(failed.code == 1);
   CHECK_THAT(failed.err, ContainsSubstring("No symbol DoAttach"));
+}
+
+TEST_CASE("a rank that waits in muster.debug is told with the port where it does") {
+  const DebuggedRank rank;
+  rank.add_program("python3", "exit 1");
+  rank.add_note(std::to_string(rank.pid) + " 4712");
+  const ScriptRun ran = rank.ask("debugpy");
+  CHECK(ran.err == "");
+  CHECK_THAT(ran.out, ContainsSubstring("\nmuster forward train --rank 3 4712\n"));
+  const std::string other = std::to_string(::getpid()) + " 4712";
+  for (const char* odd : {other.c_str(), "x;y 1", ""}) {
+    rank.add_note(odd);
+    CHECK_THAT(rank.ask("debugpy").err, ContainsSubstring("debugpy of "));
+  }
 }
 
 TEST_CASE("what is missing on the node is named with its package") {

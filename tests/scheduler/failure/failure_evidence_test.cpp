@@ -96,6 +96,16 @@ TEST_CASE("exceptions are known with their module and with the label of their ra
   CHECK(judged(exited({1, 0}, {"RuntimeError: something"})).standing == Standing::silent);
 }
 
+TEST_CASE("any exception after a traceback is told, and proves nothing") {
+  RankExited exit = exited({1, 0}, {"[rank0]:   File \"t.py\", line 3, in f", "[rank0]:     g()",
+                                    "[rank0]: RuntimeError: shape: a b", "W1 a warning: of torch",
+                                    "destroy_process_group() was not called", "a b", "c", "d"});
+  CHECK(judged(exit).standing == Standing::silent);
+  CHECK(judged(exit).evidence.front() ==
+        "its last exception: [rank0]: RuntimeError: shape: a b");
+  CHECK(judged(exited({1, 0}, {"RuntimeError: said by nobody"})).evidence.size() == 1);
+}
+
 TEST_CASE("a rank that was stopped is judged by its last words only") {
   const ExitStatus stopped{0, SIGTERM};
   REQUIRE(judge_stopped(exited(stopped, {"Traceback", "KeyError: 'text'"})));

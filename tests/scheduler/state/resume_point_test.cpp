@@ -194,6 +194,23 @@ TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
   }
 }
 
+TEST_CASE("a job whose checkpoints are another program's has no certified one to go back to") {
+  Bench bench(a_job().on_nodes(1).restarts(0));
+  bench.progress(200, CheckpointRef{200, "/ckpt/model_200.pt", "torch", 9});
+  bench.fail_and_retry(0, {1, 0});
+  REQUIRE(!bench.is_live());
+  CHECK_THAT(resume_request(bench.journal, {}, true).error().message,
+             ContainsSubstring("another program's (torch)"));
+  CHECK(resume_request(bench.journal, 100));
+}
+
+TEST_CASE("a path to resume from whose name has no step is told without one") {
+  Bench bench;
+  bench.start(a_job().on_nodes(1).resume_from(ResumeFrom::path, "/elsewhere/model"));
+  CHECK(step_text(*bench.the<LaunchBegun>().resume_from) == "model");
+  CHECK(bench.the<LaunchBegun>().why == "muster.resume.from names /elsewhere/model");
+}
+
 TEST_CASE("a job that is going on, or has ended well, is not resumed without a step") {
   Bench bench(a_job().on_nodes(1));
   CHECK_THAT(resume_request(bench.journal, {}).error().message, ContainsSubstring("has not ended"));

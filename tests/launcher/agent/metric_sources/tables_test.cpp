@@ -97,6 +97,17 @@ TEST_CASE("odd tables say nothing false") {
   }
 }
 
+TEST_CASE("a table of too many columns is not read, nor a row that is too long") {
+  const FakeRoot root;
+  const std::string path = root.below("/metrics.csv");
+  put_bytes(path, "step" + std::string(2000, ',') + "\n1\n");
+  const MetricLook look = read_all(read_metrics_csv, path);
+  CHECK(look.points.empty());
+  CHECK(look.notes.size() == 1);
+  put_bytes(path, "step,a\n1," + std::string(70'000, '1') + "\n2,0.5\n");
+  CHECK(words_of(read_all(read_metrics_csv, path).points) == Words{"a@2=0.5"});
+}
+
 TEST_CASE("the Trainer's history is told from the last step on, once for each checkpoint") {
   const FakeRoot root;
   const std::string path = root.below("/out/checkpoint-12/trainer_state.json");

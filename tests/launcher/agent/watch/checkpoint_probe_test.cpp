@@ -55,6 +55,21 @@ TEST_CASE("a step that is asked for is told as it was last saved, and only where
   CHECK(asked->directory == later.path());
 }
 
+TEST_CASE("a step of another program's checkpoints is told where one complete file is of it") {
+  Folder folder;
+  const std::string whole = std::string("PK\3\4PK\5\6") + std::string(18, '\0');
+  put(folder / "model_40.pt", whole);
+  put(folder / "model_50.pt", whole);
+  const SavePlaces places = save_places("", {folder.path(), folder / "outputs"}, {});
+  const auto asked = probe_checkpoints(places, 40).asked;
+  REQUIRE(asked);
+  CHECK(asked->directory == folder / "model_40.pt");
+  CHECK(asked->kind == "torch");
+  CHECK_FALSE(probe_checkpoints(places, 45).asked);
+  put(folder / "optimizer_40.pt", whole);  // which of the two is meant?
+  CHECK_FALSE(probe_checkpoints(places, 40).asked);
+}
+
 TEST_CASE("a quarantined checkpoint is told neither as newest nor as certified") {
   Folder folder;
   commit(folder, 10, true);
