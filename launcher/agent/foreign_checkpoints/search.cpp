@@ -150,11 +150,15 @@ std::optional<ForeignCheckpoint> newest_foreign_checkpoint(
 std::optional<ForeignCheckpoint> foreign_checkpoint_of(const std::vector<std::string>& roots,
                                                        const LookSettings& settings,
                                                        std::int64_t step) {
-  auto all = foreign_checkpoints(roots, settings);
-  std::erase_if(all, [&](const ForeignCheckpoint& one) {
-    return one.step != step || one.state != SaveState::complete;
-  });
-  return all.size() == 1 ? std::optional(all.front()) : std::nullopt;
+  std::optional<ForeignCheckpoint> found;
+  for (const SaveCandidate& candidate : candidates_below(roots, settings)) {
+    if (candidate.step != step) continue;
+    ForeignCheckpoint checkpoint = judged(candidate);
+    if (checkpoint.state != SaveState::complete) continue;
+    if (found) return std::nullopt;
+    found = std::move(checkpoint);
+  }
+  return found;
 }
 
 bool has_no_foreign_checkpoint(const std::vector<std::string>& roots, const LookSettings& settings,

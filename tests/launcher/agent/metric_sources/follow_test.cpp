@@ -134,11 +134,12 @@ TEST_CASE("names and their number have limits, the number of files has none that
   put_bytes(root.below("/outputs/metrics.csv"), header + "\n" + row + "\n");
   CHECK(look_below(root).lines.at(0).size() < 300);
   header = "step", row = "1";
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     header += ",m" + std::to_string(i);
     row += ",1";
   }
   put_bytes(root.below("/outputs/metrics.csv"), header + "\n" + row + "\n");
+  put_bytes(root.below("/outputs/b/metrics.csv"), header + "\n" + row + "\n");
   CHECK(Json::parse(look_below(root).lines.at(0)).size() == 2001);
   const FakeRoot many;
   for (int i = 0; i < 1500; ++i) {

@@ -66,7 +66,7 @@ TEST_CASE("a step of another program's checkpoints is told where one complete fi
   CHECK(asked->directory == folder / "model_40.pt");
   CHECK(asked->kind == "torch");
   CHECK_FALSE(probe_checkpoints(places, 45).asked);
-  put(folder / "optimizer_40.pt", whole);  // which of the two is meant?
+  put(folder / "discriminator_40.pt", whole);  // which of the two is meant?
   CHECK_FALSE(probe_checkpoints(places, 40).asked);
 }
 
