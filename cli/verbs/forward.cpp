@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "cli/client/exec_session.h"
 #include "cli/client/start.h"
@@ -67,26 +69,38 @@ Result<Tunnel> read_tunnel(const std::string& text) {
 }
 
 // From a service's name to where it listens. Ends the verb where it does not.
-void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
-  const std::string& job = request.job.value;
-  if (request.rank) throw VerbEnd(usage_error, "a service is on a node: name it with --node");
+// It is asked for again until it listens, within a minute.
+ServiceSeen service_of(const Tunnel& tunnel, const Home& home, const Exec& request) {
   std::vector<std::string> names;
-  for (const ServiceSeen& one : services_on(job_or_end(home, job), request.node.value_or(0))) {
-    names.push_back(one.name);
-    if (one.name != tunnel.target) continue;
-    if (one.type == "ssh") {
-      throw VerbEnd(no_such_job, "service " + one.name + " is ssh: use muster ssh " + job);
+  for (int look = 0;; ++look) {
+    const FoundJob found = job_or_end(home, request.job.value);
+    const auto all = services_on(found, request.node.value_or(0));
+    const auto one = std::ranges::find(all, tunnel.target, &ServiceSeen::name);
+    if (one != all.end() && (one->state != "starting" || look == 120)) return *one;
+    if (one == all.end()) {
+      for (const ServiceSeen& other : all) names.push_back(other.name);
+      throw VerbEnd(no_such_job, "no service '" + tunnel.target + "' runs there; " +
+                                     did_you_mean(tunnel.target, names,
+                                                  "see: muster services " + request.job.value));
     }
-    if (one.target.empty() || (one.state != "running" && one.state != "unknown")) {
-      throw VerbEnd(no_such_job, "service " + one.name + " is " + one.state + ": " + one.note);
-    }
-    tunnel.target = one.target;
-    if (!one.token.empty()) tunnel.page = "/?token=" + one.token;
-    if (one.type == "vs_code") tunnel.page = "/ (password " + one.token + ")";
-    return;
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});
   }
-  throw VerbEnd(no_such_job, "no service '" + tunnel.target + "' runs there; " +
-                                 did_you_mean(tunnel.target, names, "see: muster services " + job));
+}
+
+void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
+  if (request.rank) throw VerbEnd(usage_error, "a service is on a node: name it with --node");
+  const ServiceSeen one = service_of(tunnel, home, request);
+  if (one.type == "ssh") {
+    throw VerbEnd(no_such_job,
+                  "service " + one.name + " is ssh: use muster ssh " + request.job.value);
+  }
+  if (one.target.empty() || (one.state != "running" && one.state != "unknown")) {
+    const std::string note = one.state == "starting" ? "it does not listen yet" : one.note;
+    throw VerbEnd(no_such_job, "service " + one.name + " is " + one.state + ": " + note);
+  }
+  tunnel.target = one.target;
+  if (!one.token.empty()) tunnel.page = "/?token=" + one.token;
+  if (one.type == "vs_code") tunnel.page = "/ (password " + one.token + ")";
 }
 
 sockaddr_in loopback(std::uint16_t port) {

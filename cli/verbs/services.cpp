@@ -56,7 +56,7 @@ std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node) {
     if (!told) one = {one.name, one.type, "unknown", why_unknown(told.error().message)};
     std::istringstream lines(told ? *told : "");
     for (std::string line; std::getline(lines, line);) {
-      if (line == "gone " + one.name && one.state == "running") {
+      if (line == "gone " + one.name && (one.state == "running" || one.state == "starting")) {
         one.state = "ended";
         one.note = "its process was killed";
       }

@@ -23,6 +23,8 @@ mkdir "$work/bin"
 cat >"$work/bin/jupyter" <<SH
 #!/bin/sh
 for word; do case \$word in --ServerApp.sock=*) socket=\${word#*=} ;; esac; done
+echo "kernels: \$* below \$(cd "\$JUPYTER_RUNTIME_DIR" && pwd -P)"
+sleep 1
 exec /usr/bin/python3 $work/server.py jupyter "\$socket"
 SH
 cat >"$work/bin/tensorboard" <<SH
@@ -53,7 +55,7 @@ YAML
 begun() {
   grep -qs begun "$MUSTER_HOME/jobs/$1/attempt-0/rank-0.log" \
     && "$MUSTER" services "$1" >"$work/out" 2>"$work/err" && grep -q "with code 3" "$work/out" \
-    && [ "$(grep -c running "$work/out")" -eq 4 ]
+    && [ "$(grep -cE 'running|starting' "$work/out")" -eq 4 ]
 }
 expect 0 "$MUSTER" submit "$work/job.yml" --name beside
 until_true 60 begun beside
@@ -96,6 +98,8 @@ until_true 20 shows "$(link board "$work/ports")" "board of rank 0"
 services=$(find "$MUSTER_HOME" -type d -name services -path '*local-0*')
 [ "$(stat -c %a "$services" "$services/lab.json" | tr '\n' ' ')" = "700 600 " ] || fail "modes"
 grep -q "logs: runs" "$services/board.log" || fail "log_dir"
+grep -q "kernels: .*--KernelManager.transport=ipc below $services\$" "$services/lab.log" \
+  || fail "kernels at ports"
 ! grep -rqF "${lab##*=}" "$MUSTER_HOME/jobs" "$services"/*.log || fail "the token is written down"
 ! pgrep -af "${lab##*=}" || fail "the token is in a command line"
 

@@ -39,7 +39,8 @@ struct ServiceProgram {
 constexpr ServiceProgram programs[] = {
     {"custom", "MUSTER_SERVICE_TOKEN", "bash -c @command", "install bash"},
     {"jupyter_lab", "JUPYTER_TOKEN",
-     "jupyter lab --no-browser --allow-root --ServerApp.sock=@socket", "pip install jupyterlab"},
+     "jupyter lab --no-browser --allow-root --ServerApp.sock=@socket --KernelManager.transport=ipc",
+     "pip install jupyterlab"},
     {"vs_code", "PASSWORD", "code-server --auth password --socket-mode 600 --socket @socket .",
      "install code-server (https://coder.com), or use `muster ssh-config`"},
     {"tensor_board", nullptr, "tensorboard --host 127.0.0.1 --port @port --logdir @logs",
@@ -168,6 +169,8 @@ Result<pid_t> begin(RunningService& service) {
   request.argv = words_of(found->command, service, port);
   request.environment = own_environment();
   request.environment["MUSTER_SERVICE_SOCKET"] = service.socket;
+  // Sockets of Jupyter's kernels, whose output every user of the node could read at a port; tokens.
+  request.environment["JUPYTER_RUNTIME_DIR"] = service.socket.substr(0, service.socket.rfind('/'));
   request.directory = ".";
   const bool has_token = found->token_name != nullptr;
   if (has_token) service.facts["token"] = request.environment[found->token_name] = hex_text(bytes);
@@ -209,11 +212,17 @@ int agent_service(const std::vector<std::string>& words) {
   }
   const auto pid = begin(service);
   if (!pid) return say(service, "missing", pid.error().message);
-  say(service, "running", "");
+  const std::string socket = service.facts.value("socket", "");
+  bool listens = socket.empty() || path_exists(socket);
+  say(service, listens ? "running" : "starting", "");
   int status = 0;
   pid_t ended = 0;
   while (ended == 0 || (ended < 0 && errno == EINTR)) {
-    if (service.printed) pass_output(service, 1000);
+    if (service.printed) pass_output(service, listens ? 1000 : 100);
+    if (!listens && path_exists(socket)) {
+      listens = true;
+      say(service, "running", "");
+    }
     ended = ::waitpid(*pid, &status, service.printed ? WNOHANG : 0);
   }
   if (service.printed) pass_output(service, 0);
