@@ -1,11 +1,13 @@
 // DeepSpeed: `global_stepN` with mp_rank_MM_model_states.pt and, under ZeRO, one optimizer file of
 // each data-parallel rank; beside them `latest`, which names one. `latest` is written without a
-// barrier, so that it says nothing of whether the other ranks are done; nor do times
+// barrier, so that it says nothing of whether the other ranks are done; nor do times. But rank 0
+// writes it after its own files, the model first: before that, whether there is ZeRO is not known
 // (engine.py, deepspeed 0.19).
 #include <algorithm>
 #include <set>
 
 #include "launcher/agent/foreign_checkpoints/kinds.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -13,6 +15,7 @@ namespace {
 
 constexpr std::string_view model_ending = "_model_states.pt";
 constexpr std::string_view optimizer_ending = "_optim_states.pt";
+constexpr std::string_view latest = "latest";
 
 // K of "zero_pp_rank_K_mp_rank_00_optim_states.pt" and "bf16_zero_pp_rank_K_…".
 std::optional<std::int64_t> zero_rank(std::string_view name) {
@@ -38,6 +41,22 @@ bool has_files(const ListedFolder& folder) {
   });
 }
 
+// ZeRO-3 has files of the model of each rank, too.
+bool is_zero(const ListedFolder& folder) {
+  return !zero_ranks(folder, optimizer_ending).empty() || !zero_ranks(folder, model_ending).empty();
+}
+
+// Whether rank 0 had written all files of the step when it wrote `latest`.
+bool is_before_latest(const ListedFolder& step_folder, std::int64_t changed_ns,
+                      const ListedFolder& folder) {
+  constexpr std::int64_t name_limit = 4096;
+  const FolderEntry* at_latest = folder.find(latest);
+  if (!at_latest) return false;
+  if (at_latest->changed_ns >= changed_ns) return true;
+  const auto named = read_small(folder.path_of(latest), name_limit);  // copied, perhaps
+  return named && trimmed(*named) == step_folder.name();
+}
+
 Judged judge_ranks(const ListedFolder& folder, std::string_view ending, std::size_t wanted) {
   const auto ranks = zero_ranks(folder, ending);
   if (ranks.empty() || ranks.size() >= wanted) return {};
@@ -59,7 +78,8 @@ Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest) {
     return entry.name.ends_with(model_ending);
   });
   if (!has_model) return incomplete("*" + std::string(model_ending) + " is missing");
-  if (widest > 1 && zero_ranks(step_folder, optimizer_ending).empty()) {
+  const bool needs_optimizer = widest > 1 || is_zero(step_folder);
+  if (needs_optimizer && zero_ranks(step_folder, optimizer_ending).empty()) {
     return incomplete("*" + std::string(optimizer_ending) + " is missing");
   }
   Judged judged = worse(judge_ranks(step_folder, optimizer_ending, widest),
@@ -70,12 +90,14 @@ Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest) {
 bool find_deepspeed(const ListedFolder& folder, SaveSearch& search) {
   std::vector<ListedFolder> steps;
   std::size_t widest = 0;
+  bool has_zero = false;
   for (const FolderEntry& entry : folder.entries) {
     if (!entry.is_folder) continue;
-    if (!folder.find("latest") && !entry.name.starts_with("global_step")) continue;
+    if (!folder.find(latest) && !entry.name.starts_with("global_step")) continue;
     auto step = search.look.open(folder.path_of(entry.name));
     if (!step || !(has_files(*step) || entry.name.starts_with("global_step"))) continue;
     widest = std::max(widest, deepspeed_width(*step));
+    has_zero |= is_zero(*step);
     steps.push_back(std::move(*step));
   }
   // Without tensor or pipeline parallelism every rank is a data-parallel one.
@@ -86,12 +108,20 @@ bool find_deepspeed(const ListedFolder& folder, SaveSearch& search) {
   };
   for (const ListedFolder& step : steps) {
     SaveCandidate candidate = candidate_of("deepspeed", step);
-    const bool is_zero = !zero_ranks(step, optimizer_ending).empty() || widest > 1;
     std::size_t wanted = widest;
-    if (is_zero && has_one_model(step)) {
+    if (has_zero && has_one_model(step)) {
       wanted = std::max(wanted, static_cast<std::size_t>(std::max(0, search.settings.world)));
     }
-    candidate.judge = [step, wanted] { return judge_deepspeed(step, wanted); };
+    candidate.judge = [folder, step, wanted, has_zero, changed_ns = candidate.changed_ns] {
+      const Judged judged = judge_deepspeed(step, wanted);
+      const bool is_of_rank_0 = step.find("mp_rank_00_model_states.pt") != nullptr;
+      if (!zero_ranks(step, optimizer_ending).empty() || !is_of_rank_0) return judged;
+      if (has_zero) {
+        return worse(judged, incomplete("*" + std::string(optimizer_ending) + " is missing"));
+      }
+      if (is_before_latest(step, changed_ns, folder)) return judged;
+      return worse(judged, unknown("whether there is ZeRO is not known before latest is written"));
+    };
     search.found.push_back(std::move(candidate));
   }
   return !steps.empty();

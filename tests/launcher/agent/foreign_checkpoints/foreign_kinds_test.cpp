@@ -227,6 +227,24 @@ TEST_CASE("DeepSpeed's latest says nothing: a rank may be slower, and the one be
   CHECK(newest(saved, {})->step == 10);
 }
 
+TEST_CASE("a model of DeepSpeed's alone is complete without ZeRO only, which latest tells") {
+  SavedFiles saved;
+  const auto states = [&] { return foreign_checkpoints({saved.path()}, {}); };
+  saved.put("global_step10/mp_rank_00_model_states.pt", z);
+  CHECK(states().at(0).state == SaveState::unknown);
+  saved.put("latest", "global_step10");
+  CHECK(newest(saved, {})->step == 10);
+  saved.put("global_step20/mp_rank_00_model_states.pt", z);
+  CHECK(newest(saved, {})->step == 10);
+  saved.put("latest", "global_step20");
+  CHECK(newest(saved, {})->step == 20);
+  saved.put("global_step10/zero_pp_rank_0_mp_rank_00_optim_states.pt", z);
+  CHECK(states().at(1).why == "*_optim_states.pt is missing");
+  CHECK(newest(saved, {})->step == 10);
+  saved.put("global_step30/zero_pp_rank_0_mp_rank_00_model_states.pt", z);
+  CHECK(newest(saved, {})->step == 10);
+}
+
 TEST_CASE("what cannot be told is neither taken nor called incomplete") {
   SavedFiles saved;
   saved.put("old.pt", std::string("\x80\x02\x8a\x0a") + std::string(40, 'p'));
