@@ -234,8 +234,8 @@ KINDS = {
     "accelerate": ("accelerate", []),
     "lightning": ("lightning", []),
     "huggingface": ("transformers", []),
-    "deepspeed": ("deepspeed", ["latest"]),
-    "deepspeed3": ("deepspeed", ["latest"]),  # ZeRO-3
+    "deepspeed": ("deepspeed", ["latest", "zero_to_fp32.py", "zero_to_torch.py"]),
+    "deepspeed3": ("deepspeed", ["latest", "zero_to_fp32.py", "zero_to_torch.py"]),  # ZeRO-3
 }
 
 
