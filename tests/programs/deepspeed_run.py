@@ -18,7 +18,7 @@ config = {
     "train_micro_batch_size_per_gpu": 16,
     "gradient_accumulation_steps": 1,
     "optimizer": {"type": "AdamW", "params": {"lr": 0.01, "torch_adam": True}},
-    "zero_optimization": {"stage": 0},
+    "zero_optimization": {"stage": 2},
 }
 net = torch.nn.Linear(8, 4)
 engine, _, _, _ = deepspeed.initialize(model=net, model_parameters=net.parameters(), config=config)
