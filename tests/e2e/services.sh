@@ -103,8 +103,21 @@ grep -q "kernels: .*--KernelManager.transport=ipc below $services\$" "$services/
 ! grep -rqF "${lab##*=}" "$MUSTER_HOME/jobs" "$services"/*.log || fail "the token is written down"
 ! pgrep -af "${lab##*=}" || fail "the token is in a command line"
 
+# --- a connection ends with the forward that has it
+exec 3<>"/dev/tcp/127.0.0.1/$(link page "$work/ports" | cut -d: -f3 | cut -d/ -f1)"
+is_forwarded() { processes_of_home "[f]orward beside" | grep -q .; }
+is_over() { ! is_forwarded; }
+is_forwarded || fail "no forward"
 kill $(jobs -p)
 wait
+until_true 5 is_over
+exec 3>&-
+
+# --- a node that cannot be asked
+ln -s /bin/false "$work/bin/sh"
+expect 0 "$MUSTER" services beside --node 0
+grep -qE '^page +custom +0 +unknown .* exit' "$work/out" || { cat "$work/out"; fail "why unknown"; }
+rm "$work/bin/sh"
 
 # --- one whose process was killed; a port that is forwarded until the job ends
 kill -9 $(pgrep -f "agent service ${services%/services} board$")  # it, and what passes connections

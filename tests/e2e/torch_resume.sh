@@ -59,6 +59,8 @@ has err "another program's (torch): see muster checkpoint list storm"
 has err "another program's (torch)"
 expect 1 "$MUSTER" resume storm --from 77
 has err "has not one complete checkpoint of step 77"
+expect 0 "$MUSTER" resume storm --from 0  # the beginning
+expect 0 "$MUSTER" cancel storm --grace 1s
 
 for how in never-save start-over; do
   a_job "$how" 400 "$how"

@@ -87,6 +87,9 @@ TEST_CASE("explain in short tells the first evidence where it is more than the e
   const std::string text = joined(explain_text(bench.journal, true));
   CHECK_THAT(text, ContainsSubstring("evidence: its last output: ValueError: bad data"));
   CHECK_THAT(text, !ContainsSubstring("evidence: exit code 1"));
+  Bench silent(a_job().on_nodes(1).restarts(0));
+  silent.exit_and_obey(0, {1, 0}, {}, "train", "");
+  CHECK_THAT(joined(explain_text(silent.journal, true)), !ContainsSubstring("evidence"));
 }
 
 TEST_CASE("explain in short tells of a run that stands still, until it moves again") {

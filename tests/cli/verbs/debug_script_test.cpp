@@ -1,5 +1,6 @@
 // debug.sh, which `muster debug` runs beside a rank: on a process of this test, with programs that
 // only have the names of debuggers.
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,7 +45,7 @@ class DebuggedRank {
     ::waitpid(pid, nullptr, 0);
   }
   void note(pid_t process) const {
-    std::ofstream(root_ / "exits") << "started 30 1\nstarted 3 " << process << '\n';
+    std::ofstream(root_ / "exits") << "started 30 1\nstarted 3 1\nstarted 3 " << process << '\n';
   }
   void add_program(const std::string& name, const std::string& text = "exit 0") const {
     std::ofstream(root_ / "bin" / name) << "#!/bin/sh\n" << text << '\n';
@@ -113,6 +114,8 @@ TEST_CASE("debugpy is let in by a free port, and what it says when it cannot is 
   const ScriptRun failed = rank.ask("debugpy");
   CHECK(failed.code == 1);
   CHECK_THAT(failed.err, ContainsSubstring("No symbol DoAttach"));
+  rank.add_program("timeout", "echo over after $1 s; exit 124");
+  CHECK_THAT(rank.ask("debugpy").err, ContainsSubstring("over after 60 s"));
 }
 
 TEST_CASE("a rank that waits in muster.debug is told with the port where it does") {
@@ -145,6 +148,16 @@ TEST_CASE("a number that is another process's by now is not the rank") {
   CHECK_THAT(rank.ask("gdb").err, ContainsSubstring("it has ended"));
   rank.note(0);
   CHECK_THAT(rank.ask("gdb").err, ContainsSubstring("it has no process"));
+}
+
+TEST_CASE("a process that somebody debugs is told of with the debugger's number") {
+  const DebuggedRank rank;
+  rank.add_program("gdbserver");
+  REQUIRE(::ptrace(PTRACE_SEIZE, rank.pid, nullptr, nullptr) == 0);
+  const ScriptRun ran = rank.ask("gdb");
+  CHECK(ran.code == 1);
+  CHECK_THAT(ran.err,
+             ContainsSubstring("debugged already, by process " + std::to_string(::getpid())));
 }
 
 TEST_CASE("a node that forbids to debug running processes is named as such, also to root") {

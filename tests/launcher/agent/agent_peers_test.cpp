@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "launcher/agent/keeper/spool.h"
 #include "launcher/wire/message_codec.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/fake_host.h"
@@ -266,6 +267,7 @@ TEST_CASE("a node runs a command of the door once, as the attempt's, until it is
   CHECK(started.environment.contains("MUSTER_TOKEN"));
   CHECK(started.environment.at("PATH").find("/bin:") != std::string::npos);
   CHECK(started.environment.at("MUSTER_HOSTFILE").ends_with("/hostfile"));
+  CHECK(::access(started.environment.at("MUSTER_DISCOVERY").c_str(), X_OK) == 0);
   const auto refusal_of = [&](const std::string& ticket, const std::string& command) {
     ask(ticket, command);
     return host.expect<RemoteStartEnded>().error;
@@ -276,6 +278,38 @@ TEST_CASE("a node runs a command of the door once, as the attempt's, until it is
   host.client->send(StopAttempt{JobId{"job"}, AttemptId{}, "SIGTERM", Milliseconds{1000}});
   CHECK_THAT(refusal_of("job.0.h1.4", "id"), ContainsSubstring("is being stopped"));
   CHECK(host.processes.started.size() == ranks + 1);
+}
+
+TEST_CASE("the end of a command of the door is told when all that it said has arrived") {
+  GreetedHost host;
+  host.ask<StartDone>(an_open_start(1));
+  host.client->acknowledges = false;
+  host.client->send(RemoteStart{"job.0.h1.1", JobId{"job"}, AttemptId{}, "true"});
+  host.turn();
+  host.say("last words", output_of_command(1).value);
+  host.turn();
+  host.exits(host.processes.processes.rbegin()->first, 0);
+  CHECK(host.is_silent_about<RemoteStartEnded>());
+  host.ask<RemoteStartEnded>(RemoteOutputAck{JobId{"job"}, AttemptId{}, 1, 10, "h1"});
+}
+
+TEST_CASE("no more than 64 commands of the door run at a time") {
+  GreetedHost host;
+  host.ask<StartDone>(an_open_start(1));
+  const auto ask = [&](int number) {
+    const std::string ticket = "job.0.h1." + std::to_string(number);
+    host.client->send(RemoteStart{ticket, JobId{"job"}, AttemptId{}, "true"});
+    host.turn();
+  };
+  for (int number = 1; number <= 64; ++number) ask(number);
+  CHECK(host.is_silent_about<RemoteStartEnded>());
+  const pid_t last = host.processes.processes.rbegin()->first;
+  ask(65);
+  CHECK_THAT(host.expect<RemoteStartEnded>().error, ContainsSubstring("too many commands run"));
+  host.exits(last, 0);
+  REQUIRE(host.expect<RemoteStartEnded>().error == "");
+  ask(66);
+  CHECK(host.processes.processes.rbegin()->first != last);
 }
 
 TEST_CASE("the door does not close, however many commands have ended") {

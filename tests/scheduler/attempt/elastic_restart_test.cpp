@@ -64,6 +64,25 @@ TEST_CASE("a node that comes is reserved after a first checkpoint and used at th
   CHECK(bench.violations().empty());
 }
 
+TEST_CASE("a node that does not answer is not reserved, and is when it does") {
+  ElasticBench bench(restarted(1, 3), 2);
+  bench.progress(10, saved_at(10));
+  CHECK(bench.count<SpareAdded>() == 0);
+  bench.link(3);
+  CHECK(reserved(bench) == Names{"h03"});
+}
+
+TEST_CASE("a reserved node that has not the job's files yet is not counted on") {
+  ElasticBench bench(restarted(1, 3), 2);
+  bench.link(3);
+  bench.progress(10, saved_at(10));
+  bench.obey_once(3);
+  bench.pass(Seconds{100});
+  REQUIRE(bench.owes<StageWork>(3));
+  bench.progress(20, saved_at(20));
+  CHECK(bench.is_in<Running>());
+}
+
 TEST_CASE("it says how many nodes it has at least, and takes what else is free") {
   ElasticBench bench(restarted(1, 4), 2);
   bench.link(3);
@@ -108,6 +127,14 @@ TEST_CASE("a lost node ends the attempt; the next one has the others, at once an
   CHECK(bench.is_in<Running>());
 }
 
+TEST_CASE("a node whose hardware failed is not charged either") {
+  ElasticBench bench(restarted(1, 3), 3);
+  bench.progress(10, saved_at(10));
+  bench.exit_and_obey(1, {1, 0}, {}, "train", "GPU has fallen off the bus");
+  CHECK(bench.the<AttemptEnded>().cause.failure_class == FailureClass::hw);
+  CHECK_FALSE(bench.the<RetryScheduled>().charged);
+}
+
 TEST_CASE("nodes that are lost before any progress are charged") {
   ElasticBench bench(restarted(1, 3), 3);
   lose(bench, 2);
@@ -145,6 +172,34 @@ TEST_CASE("what is reserved for it goes to a job that waits") {
   CHECK(bench.violations().empty());
 }
 
+TEST_CASE("what it grows to is beside the spares that it asks for, which it keeps") {
+  ElasticBench bench(restarted(1, 3).spares(1), 2);
+  bench.link(3);
+  bench.link(4);
+  bench.progress(10, saved_at(10));
+  REQUIRE(reserved(bench) == Names{"h03", "h04"});
+  bench.submit(a_job("other").on_nodes(1));
+  bench.settle();
+  CHECK(reserved(bench) == Names{"h03"});
+  CHECK(bench.nodes("other") == Names{"h04"});
+}
+
+TEST_CASE("a live one that cannot do without a node it lost is charged") {
+  ElasticBench bench(a_job().elastic(2, 3), 2);
+  bench.progress(10, saved_at(10));
+  lose(bench, 2);
+  CHECK(bench.the<RetryScheduled>().charged);
+}
+
+TEST_CASE("a node that it lost is not its first choice when it starts again") {
+  ElasticBench bench(restarted(1, 2), 3);
+  bench.progress(10, saved_at(10));
+  bench.drain(2, true, Milliseconds{0});
+  bench.drain(2, false);
+  bench.obey();
+  CHECK(bench.nodes() == Names{"h01", "h03"});
+}
+
 TEST_CASE("with fewer than the least that it needs it waits") {
   ElasticBench bench(restarted(2, 3).of_cluster(3), 2);
   bench.progress(10, saved_at(10));
@@ -172,6 +227,26 @@ TEST_CASE("it grows back to a node that it lost, once that can be used again") {
     bench.pass(Seconds{100});
     CHECK(reserved(bench).empty());
     bench.link(2);
+  }
+  SECTION("reclaimed, and left after all") {
+    bench.notice(2);
+    bench.obey();
+    bench.progress(20, saved_at(20));
+    CHECK(bench.nodes() == Names{"h01"});
+    bench.observe(NodeNotice{NodeId{"h02"}, {}, "/run/leave", true, "boot1"});
+  }
+  SECTION("faulty, and repaired") {
+    NodeFault fault;
+    fault.id = "6f01ab";
+    fault.check = "gpu.xid";
+    fault.stops_job = true;
+    fault.since = bench.now;
+    bench.report_faults(2, {fault});
+    bench.obey();
+    bench.progress(20, saved_at(20));
+    CHECK(bench.nodes() == Names{"h01"});
+    bench.report_faults(2, {});
+    bench.pass(Seconds{301});
   }
   SECTION("reserved, drained again and undrained again") {
     bench.drain(2, true, Milliseconds{0});

@@ -104,6 +104,10 @@ TEST_CASE("any exception after a traceback is told, and proves nothing") {
   CHECK(judged(exit).evidence.front() ==
         "its last exception: [rank0]: RuntimeError: shape: a b");
   CHECK(judged(exited({1, 0}, {"RuntimeError: said by nobody"})).evidence.size() == 1);
+  const auto twice = exited({1, 0}, {"  File \"t.py\", line 3, in f", "RuntimeError: first",
+                                     "Traceback (most recent call last):",
+                                     "  File \"t.py\", line 5, in g", "RuntimeError: last"});
+  CHECK(judged(twice).evidence.front() == "its last exception: RuntimeError: last");
 }
 
 TEST_CASE("a rank that was stopped is judged by its last words only") {

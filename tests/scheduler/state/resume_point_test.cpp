@@ -176,6 +176,7 @@ TEST_CASE("a step that no node has a checkpoint of is no place to go back to") {
     return record_as<LaunchBegun>(record) != nullptr;
   });
   SECTION("the job ends and says so") {
+    bench.asked[NodeId{"h01"}] = sealed(150);  // which nobody asked for
     bench.observe(*resume_request(bench.journal, 999));
     bench.obey();
     CHECK(!bench.is_live());

@@ -231,6 +231,14 @@ TEST_CASE("only sockets in the job's directory can be reached, also by way of li
           0);
   REQUIRE(::symlink(elsewhere.path().c_str(), (here.path() + "/folder").c_str()) == 0);
   REQUIRE(::close(::open((here.path() + "/file").c_str(), O_CREAT | O_WRONLY, 0600)) == 0);
+  const Service beside(here.path() + ".sock");
+  CHECK_FALSE(one.refused(here.path() + ".sock", here.path()).empty());
+  ::unlink((here.path() + ".sock").c_str());
+  if (::geteuid() == 0) {  // another account's
+    REQUIRE(::chown((here.path() + "/in.sock").c_str(), 65534, 65534) == 0);
+    CHECK_FALSE(one.refused(here.path() + "/in.sock", here.path()).empty());
+    REQUIRE(::chown((here.path() + "/in.sock").c_str(), 0, 0) == 0);
+  }
   for (const std::string& path :
        {elsewhere.path() + "/out.sock", here.path() + "/link", here.path() + "/folder/out.sock",
         here.path() + "/file", here.path() + "/../" + "x"}) {

@@ -1,5 +1,6 @@
 // What becomes of a service is told in its file; the program under it is a shell here.
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,10 +40,13 @@ class Services {
       ::_exit(agent_service({spool_, "s"}));
     }
     int status = 1;
-    REQUIRE(::waitpid(child, &status, 0) == child);
+    rusage used{};
+    REQUIRE(::wait4(child, &status, 0, &used) == child);
     CHECK(status == 0);
+    memory_kib = used.ru_maxrss;
     return text_of_file(file("json"));
   }
+  long memory_kib = 0;  // at most, of the process beside the last one
   std::string file(const std::string& kind) const { return spool_ + "/services/s." + kind; }
 
  private:
@@ -89,7 +93,10 @@ TEST_CASE(
 
 TEST_CASE("a log is kept up to its limit, and who prints more goes on") {
   Services services;
+  services.run(custom("true"));
+  const long usual_kib = services.memory_kib;
   const std::string told = services.run(custom("yes | head -c 70000000; echo over; exit 5"));
+  CHECK(services.memory_kib < usual_kib + (20 << 10));
   CHECK_THAT(told, ContainsSubstring("with code 5: over"));
   const auto size = std::filesystem::file_size(services.file("log"));
   const std::uintmax_t limit = 64 << 20;
@@ -103,6 +110,11 @@ TEST_CASE("whether the process of a service lives can be seen") {
   CHECK_THAT(services.run(custom("[ -d " + held + " ]")), ContainsSubstring("with code 0"));
   CHECK(std::filesystem::is_symlink(held));
   CHECK(!path_exists(held + "/s.json"));
+}
+
+TEST_CASE("a stop of the attempt ends a service, and how that ended is told") {
+  Services services;
+  CHECK_THAT(services.run(custom("kill -TERM $PPID; exit 3")), ContainsSubstring("with code 3"));
 }
 
 TEST_CASE("a program that is missing is told with what to install") {

@@ -50,9 +50,10 @@ class Sitecustomize(unittest.TestCase):
             file.write(textwrap.dedent(text))
         return path
 
-    def run_program(self, fake, wait="0.2"):
-        environment = {"PYTHONPATH": os.path.dirname(self.module) + ":" + self.own, "FAKE": fake,
-                       "MUSTER_JOB": "train", "MUSTER_HEARTBEAT": "/spool/vitals/heartbeat-3"}
+    def run_program(self, fake, wait="0.2", spool="/spool", has_own=True):
+        path = os.path.dirname(self.module) + (":" + self.own if has_own else "")
+        environment = {"PYTHONPATH": path, "FAKE": fake, "MUSTER_JOB": "train",
+                       "MUSTER_HEARTBEAT": spool + "/vitals/heartbeat-3"}
         if wait:
             environment["MUSTER_DEBUG_WAIT"] = wait
         return subprocess.run([sys.executable, "-c", PROGRAM], env=environment, text=True,
@@ -67,6 +68,18 @@ class Sitecustomize(unittest.TestCase):
         self.check_free(run)
         self.assertIn("muster forward train --rank 3 4711\n", run.stderr)
         self.assertIn("a debugger is attached", run.stderr)
+
+    def test_where_it_waits_is_noted_for_the_owner_alone(self):
+        os.makedirs(os.path.join(self.root, "vitals"))
+        run = self.run_program("client", "60", spool=self.root)
+        note = os.path.join(self.root, "vitals/debug-3")
+        with open(note) as file:
+            self.assertRegex(file.read(), r"^\d+ 4711\n$", run.stderr)
+        self.assertEqual(os.stat(note).st_mode & 0o777, 0o600)
+
+    def test_a_path_that_was_its_own_alone_is_gone(self):
+        run = self.run_program("client", "", has_own=False)
+        self.assertEqual(run.stdout, "None None False\n", run.stderr)
 
     def test_goes_on_by_itself(self):
         run = self.run_program("nobody")

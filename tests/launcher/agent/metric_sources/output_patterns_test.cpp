@@ -1,4 +1,5 @@
 // Metrics in what ranks print.
+#include <fstream>
 #include <random>
 
 #include "launcher/agent/metric_sources/output_patterns.h"
@@ -19,6 +20,12 @@ Lines printed(OutputPatterns& patterns, std::string_view text, std::int64_t offs
               RankId rank = {0}) {
   patterns.take(rank, offset, text);
   return patterns.take().lines;
+}
+
+long pages_held() {
+  long all = 0, held = 0;
+  std::ifstream("/proc/self/statm") >> all >> held;
+  return held;
 }
 
 }  // namespace
@@ -74,7 +81,9 @@ TEST_CASE("a line without end and an expensive pattern hold nobody up, and that 
   const std::string line(1 << 20, 'a');
   const auto began = std::chrono::steady_clock::now();
   std::int64_t offset = 0;
+  const long before = pages_held();
   for (int i = 0; i < 20; ++i, offset += 1 << 20) patterns.take({0}, offset, line);
+  CHECK(pages_held() < before + 2000);
   std::string many;
   while (many.size() < 4u << 20) many += std::string(4000, 'a') + "\n";
   for (int i = 0; i < 5; ++i, offset += static_cast<std::int64_t>(many.size())) {

@@ -106,6 +106,11 @@ TEST_CASE("a table of too many columns is not read, nor a row that is too long")
   CHECK(look.notes.size() == 1);
   put_bytes(path, "step,a\n1," + std::string(70'000, '1') + "\n2,0.5\n");
   CHECK(words_of(read_all(read_metrics_csv, path).points) == Words{"a@2=0.5"});
+  std::filesystem::resize_file(path, (64 << 20) + 1);
+  const MetricLook large = read_all(read_metrics_csv, path);
+  CHECK(large.points.empty());
+  REQUIRE(large.notes.size() == 1);
+  CHECK_THAT(large.notes[0], ContainsSubstring("too large"));
 }
 
 TEST_CASE("the Trainer's history is told from the last step on, once for each checkpoint") {
@@ -149,6 +154,12 @@ TEST_CASE("MLflow's metrics are read as they were added, NaN and infinity as no 
   CHECK(words_of(look.points) == Words{"loss@6=0.25"});
   CHECK(look.points[0].writer == "r");
   CHECK(look.notes.empty());
+  SourceFile later = file_at(database.path());
+  later.places.since_ms = 1795806108999;  // of what an attempt before added nothing is told
+  SourcePlace fresh;
+  look = {};
+  read_mlflow(later, fresh, look);
+  CHECK(words_of(look.points) == Words{"loss@6=0.25"});
 }
 
 TEST_CASE("a locked database is said once, and nothing of it is lost") {
@@ -164,6 +175,17 @@ TEST_CASE("a locked database is said once, and nothing of it is lost") {
   database.run("COMMIT");
   read_mlflow(file_at(database.path()), place, look);
   CHECK(words_of(look.points) == logged);
+}
+
+TEST_CASE("a database that was locked is read although it has not changed since") {
+  const FakeRoot root;
+  AnMlflowDatabase database(root.below("/mlflow.db"));
+  database.run("BEGIN EXCLUSIVE");
+  const MetricPlaces places{{root.below("/")}};
+  const MetricLook locked = look_at_metrics(places, {});
+  CHECK(locked.lines.empty());
+  database.run("COMMIT");
+  CHECK(look_at_metrics(places, locked.state).lines.size() == 5);
 }
 
 TEST_CASE("a database of another schema, or none, is said once and read when it is one") {

@@ -66,6 +66,8 @@ TEST_CASE("a step of another program's checkpoints is told where one complete fi
   CHECK(asked->directory == folder / "model_40.pt");
   CHECK(asked->kind == "torch");
   CHECK_FALSE(probe_checkpoints(places, 45).asked);
+  put(folder / "model_60.pt", whole.substr(0, 10));
+  CHECK_FALSE(probe_checkpoints(places, 60).asked);
   put(folder / "discriminator_40.pt", whole);  // which of the two is meant?
   CHECK_FALSE(probe_checkpoints(places, 40).asked);
 }

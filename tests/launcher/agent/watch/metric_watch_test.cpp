@@ -35,3 +35,23 @@ TEST_CASE("a look that hangs does not hold up the last one") {
   while (::waitpid(-1, nullptr, 0) > 0) {
   }
 }
+
+TEST_CASE("a last look that hangs is given up after some seconds") {
+  const FakeRoot root;
+  boost::asio::io_context io;
+  ChildTasks tasks{io};
+  const auto watch = std::make_shared<MetricWatch>(tasks, MetricPlaces{{root.below("/")}});
+  bool is_done = false;
+  watch->poll(MetricWatch::Clock::now(), true, [&] { is_done = true; });
+  const pid_t hung = tasks.process_of(1);
+  REQUIRE(hung > 0);
+  ::kill(hung, SIGSTOP);
+  for (int i = 0; i < 150 && !is_done; ++i) {
+    io.restart();
+    io.run_for(milliseconds{100});
+  }
+  CHECK(is_done);
+  ::kill(hung, SIGKILL);
+  while (::waitpid(-1, nullptr, 0) > 0) {
+  }
+}

@@ -60,14 +60,14 @@ TEST_CASE("later tries are told only when they end otherwise than the one before
 
 TEST_CASE("of a rank's end the step is told that its own attempt reached, not the job's last one") {
   Followed one;
-  const auto hear = [&](std::optional<std::int64_t> step) {
+  const auto hear = [&](std::optional<std::int64_t> step, std::int64_t of_attempt = 2) {
     Attempt attempt;
-    attempt.id = {1};
+    attempt.id = {2};
     attempt.last_step = step;
     one.job().phase = Active{attempt};
     RankExited exited;
     exited.job = followed_job;
-    exited.attempt = {1};
+    exited.attempt = {of_attempt};
     exited.node = {"n1"};
     exited.status = {0, 15};
     announce({{from_ms(2), Observation{exited}}}, one.state, one.rows, one.watchers);
@@ -77,6 +77,13 @@ TEST_CASE("of a rank's end the step is told that its own attempt reached, not th
   row.name = "train";
   row.step = 25;
   one.rows.restore(row);
+  for (const std::int64_t id : {0, 1}) {
+    PastAttempt before;
+    before.id = {id};
+    before.last_step = 10 + id;
+    one.job().past.push_back(before);
+  }
+  CHECK(hear({}, 1) == "rank 0 on n1 was killed by SIGTERM after step 11");
   CHECK(hear({}) == "rank 0 on n1 was killed by SIGTERM");
   CHECK(hear(21) == "rank 0 on n1 was killed by SIGTERM after step 25");  // told meanwhile
 }
