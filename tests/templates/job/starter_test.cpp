@@ -8,7 +8,8 @@ namespace muster {
 namespace {
 
 TEST_CASE("every starter file parses without a finding and can run") {
-  REQUIRE(starters().size() == 4);
+  REQUIRE(starters().size() == 9);
+  REQUIRE(starter_texts().size() == 9);
   for (const Starter& starter : starters()) {
     INFO(starter.name);
     const JobFile job = read_job(std::string(starter.text), in_project({{"/project/", ""}}));

@@ -1,4 +1,5 @@
-# Writes OUTPUT, a C++ source with the text of every DIRECTORY/*.yml; run as cmake -P.
+# Writes OUTPUT, a C++ source in which FUNCTION (declared in HEADER) gives a TYPE of name and text
+# for every DIRECTORY/*.yml; run as cmake -P.
 file(GLOB paths ${DIRECTORY}/*.yml)
 list(SORT paths)
 set(rows "")
@@ -7,12 +8,12 @@ foreach(path IN LISTS paths)
   file(READ ${path} text)
   string(APPEND rows "      {\"${name}\", R\"yaml(${text})yaml\"},\n")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"templates/profile/shipped.h\"
+file(WRITE ${OUTPUT} "#include \"${HEADER}\"
 
 namespace muster {
 
-const std::vector<ShippedProfile>& shipped_profiles() {
-  static const std::vector<ShippedProfile> table = {
+const std::vector<${TYPE}>& ${FUNCTION}() {
+  static const std::vector<${TYPE}> table = {
 ${rows}  };
   return table;
 }
