@@ -68,7 +68,6 @@ Result<Tunnel> read_tunnel(const std::string& text) {
   return tunnel;
 }
 
-// From a service's name to where it listens. Ends the verb where it does not.
 // It is asked for again until it listens, within a minute.
 ServiceSeen service_of(const Tunnel& tunnel, const Home& home, const Exec& request) {
   std::vector<std::string> names;
@@ -87,6 +86,7 @@ ServiceSeen service_of(const Tunnel& tunnel, const Home& home, const Exec& reque
   }
 }
 
+// From a service's name to where it listens. Ends the verb where it does not.
 void look_up(Tunnel& tunnel, const Home& home, const Exec& request) {
   if (request.rank) throw VerbEnd(usage_error, "a service is on a node: name it with --node");
   const ServiceSeen one = service_of(tunnel, home, request);

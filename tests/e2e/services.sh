@@ -24,6 +24,7 @@ cat >"$work/bin/jupyter" <<SH
 #!/bin/sh
 for word; do case \$word in --ServerApp.sock=*) socket=\${word#*=} ;; esac; done
 echo "kernels: \$* below \$(cd "\$JUPYTER_RUNTIME_DIR" && pwd -P)"
+exec >/dev/null 2>&1
 sleep 1
 exec /usr/bin/python3 $work/server.py jupyter "\$socket"
 SH

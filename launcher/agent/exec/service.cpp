@@ -218,12 +218,16 @@ int agent_service(const std::vector<std::string>& words) {
   int status = 0;
   pid_t ended = 0;
   while (ended == 0 || (ended < 0 && errno == EINTR)) {
-    if (service.printed) pass_output(service, listens ? 1000 : 100);
+    if (service.printed) {
+      pass_output(service, listens ? 1000 : 100);
+    } else if (!listens) {
+      ::poll(nullptr, 0, 100);
+    }
     if (!listens && path_exists(socket)) {
       listens = true;
       say(service, "running", "");
     }
-    ended = ::waitpid(*pid, &status, service.printed ? WNOHANG : 0);
+    ended = ::waitpid(*pid, &status, service.printed || !listens ? WNOHANG : 0);
   }
   if (service.printed) pass_output(service, 0);
   const int told = say(service, "ended", end_note(service, exit_status_of(status)));
