@@ -67,7 +67,7 @@ int say(RunningService& service, const char* state, const std::string& note) {
 }
 
 // To the log, our standard output, up to its limit. What comes then is read all the same: the
-// program goes on.
+// program goes on. Where nobody writes any more this only waits.
 void pass_output(RunningService& service, int patience_ms) {
   pollfd wanted{service.printed.get(), POLLIN, 0};
   if (::poll(&wanted, 1, patience_ms) <= 0) return;
@@ -218,16 +218,13 @@ int agent_service(const std::vector<std::string>& words) {
   int status = 0;
   pid_t ended = 0;
   while (ended == 0 || (ended < 0 && errno == EINTR)) {
-    if (service.printed) {
-      pass_output(service, listens ? 1000 : 100);
-    } else if (!listens) {
-      ::poll(nullptr, 0, 100);
-    }
+    const bool waits = service.printed || !listens;
+    if (waits) pass_output(service, listens ? 1000 : 100);
     if (!listens && path_exists(socket)) {
       listens = true;
       say(service, "running", "");
     }
-    ended = ::waitpid(*pid, &status, service.printed || !listens ? WNOHANG : 0);
+    ended = ::waitpid(*pid, &status, waits ? WNOHANG : 0);
   }
   if (service.printed) pass_output(service, 0);
   const int told = say(service, "ended", end_note(service, exit_status_of(status)));
