@@ -37,17 +37,21 @@ in_memory() { # MIB
 }
 in_memory=
 
-# Polls. What does not come ends the script; `late`, where there is one, says more about it.
-until_true() { # SECONDS COMMAND…
-  local deadline=$((SECONDS + $1)) limit=$1
+# Polls; fails when it does not come.
+comes_true() { # SECONDS COMMAND…
+  local deadline=$((SECONDS + $1))
   shift
   until "$@"; do
-    if [ "$SECONDS" -ge "$deadline" ]; then
-      ! declare -F late >/dev/null || late >&2
-      die "not within $limit s: $*"
-    fi
+    [ "$SECONDS" -lt "$deadline" ] || return 1
     sleep 0.02
   done
+}
+
+# What does not come ends the script; `late`, where there is one, says more about it.
+until_true() { # SECONDS COMMAND…
+  comes_true "$@" && return
+  ! declare -F late >/dev/null || late >&2
+  die "not within $1 s: ${*:2}"
 }
 
 # Scripts that hold more than processes (a cluster) define this.

@@ -13,13 +13,21 @@ pid=$(sed -n "s/^started $rank //p" "${MUSTER_HEARTBEAT%/vitals/*}/exits" 2>/dev
 [ -d "/proc/${pid:-none}" ] || fail "it has no process"
 # Its number may be another's by now.
 grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$pid/environ" || fail "it has ended"
-# The program is meant, not the shell of its command.
-while case $(word comm) in sh | bash | dash | muster*) true ;; *) false ;; esac; do
-  child=
-  read -r child _ <"/proc/$pid/task/$pid/children"
-  [ -n "$child" ] || break
-  pid=$child
-done
+# The program is meant, not the shells of its command: of what runs below them, each told as
+# "CPU PID", that which has used the processor most.
+programs() ( # PID
+  children=
+  case $(cat "/proc/$1/comm" 2>/dev/null) in sh | bash | dash | muster*)
+    read -r children <"/proc/$1/task/$1/children" ;;
+  esac 2>/dev/null
+  for child in $children; do programs "$child"; done
+  [ -n "$children" ] || sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | {
+    read -r _ _ _ _ _ _ _ _ _ _ _ user system _ && echo "$((user + system)) $1"
+  }
+)
+found=$(programs "$pid" | sort -s -n -r -k 1,1 | cut -d' ' -f2 | tr '\n' ' ')
+others=${found#* } pid=${found%% *}
+[ -n "$pid" ] || fail "it has ended"
 # muster.debug has written where it waits (muster_debug.py): debugpy is in that process already.
 port=
 note=${MUSTER_HEARTBEAT%/*}/debug-$rank
@@ -29,6 +37,7 @@ if [ "$with" = debugpy ] && [ -f "$note" ]; then
   ! grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$held/environ" || port=$heard pid=$held
 fi
 program=$(readlink "/proc/$pid/exe") || fail "process $pid belongs to another user"
+program=$(printf %s "$program" | tr -d '\000-\037')
 may_trace() {
   tracer=$(sed -n 's/^TracerPid:[[:space:]]*//p' "/proc/$pid/status")
   [ "${tracer:-0}" = 0 ] || fail "process $pid is debugged already, by process $tracer"
@@ -41,7 +50,8 @@ may_trace() {
 missing() { fail "$1 is missing on $(uname -n): install the package $2 there"; }
 
 place="$job --rank $rank"
-echo "process $pid ($program)"
+printf '%s\n' "process $pid ($program)"
+[ -z "$others" ] || echo "beside it run: $others"
 if [ "$with" = gdb ]; then
   command -v gdbserver >/dev/null || missing gdbserver gdbserver
   target="target remote | muster exec $place -- gdbserver --once --attach stdio $pid"

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -82,6 +83,14 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
   return print_document(list_of(explain(records, options.brief), line_document), common);
 }
 
+// A virtual environment's python is often there, and what it is a link to is not.
+std::string link_text(const std::filesystem::path& program) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(program, error)) return "";
+  const auto target = std::filesystem::canonical(program, error);
+  return error ? "" : ", a link to " + target.string() + ", which has to be there too";
+}
+
 }  // namespace
 
 std::string find_here(const std::string& program) {
@@ -119,7 +128,7 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
     const std::string here = find(program);
     if (here.empty()) continue;
     return program + " is not there on " + nodes_text(nodes) + "; it is here" +
-           (here == program ? "" : " (" + here + ")") +
+           (here == program ? "" : " (" + here + ")") + link_text(here) +
            ": put it on a shared folder or into `code`";
   }
   return "";

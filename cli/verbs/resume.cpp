@@ -24,7 +24,7 @@ constexpr const char* certified = "certified";
 
 struct ResumeOptions {
   std::string job;
-  std::string from;  // a step, or `certified`; empty: the newest checkpoint
+  std::optional<std::string> from;  // a step, or `certified`; absent: the newest checkpoint
   bool follow = false;
 };
 
@@ -68,10 +68,12 @@ int follow_from_here(const Home& home, const FoundJob& job, const CommonOptions&
 }
 
 int resume_job(const ResumeOptions& options, const CommonOptions& common) {
-  const std::optional<std::int64_t> from_step = step_in(options.from);
+  const std::optional<std::int64_t> from_step =
+      options.from ? step_in(*options.from) : std::nullopt;
   const bool from_certified = options.from == certified;
-  if (!options.from.empty() && !from_step && !from_certified) {
-    throw VerbEnd(usage_error, "--from: expected a step or `certified`, got " + options.from);
+  if (options.from && !from_step && !from_certified) {
+    throw VerbEnd(usage_error, "--from: expected a step or `certified`, got " +
+                                   (options.from->empty() ? "nothing" : *options.from));
   }
   const Home home = Home::from_environment();
   const auto found = job_or_end(home, options.job);

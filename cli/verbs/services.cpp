@@ -20,7 +20,8 @@ constexpr Milliseconds answer_limit{30000};
 constexpr const char* question = R"(cd "$MUSTER_SERVICES" && for f in *.json; do
   name=${f%.json} gone=
   [ ! -L "$name.held" ] || [ -e "$name.held/$f" ] || gone="gone $name"
-  cat "$f"; echo "$gone"
+  [ ! -f "$f" ] || head -c 65536 "$f"
+  echo "$gone"
 done 2>/dev/null || :)";
 
 // Of the error of a verb that was run, without its words.
@@ -32,7 +33,8 @@ std::string why_unknown(const std::string& error) {
 std::string text_in(const nlohmann::json& facts, const char* key) {
   const auto found = facts.is_object() ? facts.find(key) : facts.end();
   if (found == facts.end()) return {};
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  const std::string text = found->is_string() ? found->get<std::string>() : found->dump();
+  return replaced(without_controls(text), "\n", " ");
 }
 
 }  // namespace
@@ -49,9 +51,10 @@ std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node) {
   }
   if (seen.empty()) return seen;
   const std::string at = std::to_string(node);
-  const auto told =
-      run_within({muster_program(), "exec", job.row.name, "--node", at, "--", "sh", "-c", question},
-                 answer_limit);
+  // It must not outlive this process, which may be killed while a node does not answer.
+  const auto told = run_within({"setpriv", "--pdeathsig", "KILL", muster_program(), "exec",
+                                job.row.name, "--node", at, "--", "sh", "-c", question},
+                               answer_limit);
   for (ServiceSeen& one : seen) {
     if (!told) one = {one.name, one.type, "unknown", why_unknown(told.error().message)};
     std::istringstream lines(told ? *told : "");

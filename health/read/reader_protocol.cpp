@@ -24,7 +24,7 @@ class FrameWriter {
   template <class Message>
   void fields_of(const Message& message) {
     if constexpr (!std::is_empty_v<Message>)
-      Message::fields(message, [this](const char*, const auto& field) { put(field); });
+      Message::fields(message, [this](const char*, const auto& field) { this->put(field); });
   }
 
   std::string done() {
@@ -85,7 +85,7 @@ class FieldCursor {
   template <class Message>
   void fields_of(Message& message) {
     if constexpr (!std::is_empty_v<Message>)
-      Message::fields(message, [this](const char*, auto& field) { get(field); });
+      Message::fields(message, [this](const char*, auto& field) { this->get(field); });
   }
   bool is_whole() const { return is_good_ && rest_.empty(); }
 

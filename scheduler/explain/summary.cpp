@@ -12,6 +12,14 @@ namespace muster {
 
 namespace {
 
+// A program that tells no steps got as far as it saved; absent: that does not say its step either.
+std::optional<std::int64_t> step_shown(const std::optional<std::int64_t>& last_step,
+                                         const std::optional<CheckpointRef>& newest) {
+  if (!last_step || !newest) return last_step;
+  const std::int64_t step = std::max(*last_step, newest->step);
+  return step > 0 ? std::optional(step) : std::nullopt;
+}
+
 class Summarizer {
  public:
   void see(const Record& record) {
@@ -106,6 +114,7 @@ class Summarizer {
     attempt->ended = at;
     attempt->cause = record.cause;
     attempt->newest_checkpoint = record.newest_checkpoint;
+    attempt->last_step = step_shown(attempt->last_step, record.newest_checkpoint);
     keep_newer(summary_.checkpoint, record.newest_checkpoint);
   }
   void take(Time, const RetryScheduled& record) {
@@ -125,7 +134,7 @@ class Summarizer {
     AttemptSummary* attempt = active ? find(active->id) : nullptr;
     if (!attempt) return;
     attempt->started = active->running_since;
-    attempt->last_step = active->last_step;
+    attempt->last_step = step_shown(active->last_step, active->newest_checkpoint);
     attempt->newest_checkpoint = active->newest_checkpoint;
     attempt->stall = active->stall;
     attempt->members_epoch = active->members.epoch;
@@ -133,7 +142,7 @@ class Summarizer {
     for (const AttemptNode& node : active->nodes) {
       if (node.membership.is_member) attempt->members.push_back(node.id);
     }
-    if (active->last_step) summary_.last_step = active->last_step;
+    if (attempt->last_step) summary_.last_step = attempt->last_step;
     if (!summary_.started) summary_.started = active->running_since;
   }
 

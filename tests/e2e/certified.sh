@@ -53,6 +53,8 @@ same_weights late
 # Asked for by its user; anything else is no place to go back to.
 expect 2 "$MUSTER" resume odd --from sane
 has err "expected a step or \`certified\`, got sane"
+expect 2 "$MUSTER" resume odd --from ""
+has err "expected a step or \`certified\`, got nothing"
 # A step is gone back to for real: its ranks go on after it, to the same end.
 expect 0 "$MUSTER" resume calm --from 70 --follow
 grep -h "^step \|step 7[0-9]/80" "$MUSTER_HOME"/jobs/calm/attempt-1/*.log >"$work/steps"

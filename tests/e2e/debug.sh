@@ -24,6 +24,17 @@ expect 1 "$MUSTER" debug native --rank 1
 expect 2 "$MUSTER" debug native --with pdb
 expect 0 "$MUSTER" cancel native --grace 1s
 
+# --- what a rank runs beside its program is not it
+job_file busy.yml <<'YAML'
+command: (while sleep 50; do :; done) & dd if=/dev/zero of=/dev/null; true
+compute: azureml:local-cluster
+YAML
+expect 0 "$MUSTER" submit "$work/busy.yml" --name busy
+is_found() { "$MUSTER" debug busy >"$work/line" 2>/dev/null && grep -q '/dd)' "$work/line"; }
+until_true 60 is_found
+grep -qE '^beside it run: [0-9]+ $' "$work/line" || { cat "$work/line"; fail "the others"; }
+expect 0 "$MUSTER" cancel busy --grace 1s
+
 # --- paused start
 has_debugpy || skip "no debugpy"
 cat >"$work/program.py" <<'PYTHON'

@@ -31,6 +31,7 @@ SH
 cat >"$work/bin/tensorboard" <<SH
 #!/bin/sh
 echo "logs: \$6"
+sleep 2
 exec /usr/bin/python3 $work/server.py board "\$4"
 SH
 chmod +x "$work/bin/jupyter" "$work/bin/tensorboard"
@@ -119,6 +120,26 @@ ln -s /bin/false "$work/bin/sh"
 expect 0 "$MUSTER" services beside --node 0
 grep -qE '^page +custom +0 +unknown .* exit' "$work/out" || { cat "$work/out"; fail "why unknown"; }
 rm "$work/bin/sh"
+# Who asks may be killed while there is no answer; nothing goes on asking, here or there.
+printf '#!/bin/bash\nexec sleep 1007\n' >"$work/bin/sh"; chmod +x "$work/bin/sh"
+timeout -s KILL 3 "$MUSTER" services beside
+nobody_asks() {
+  ! pgrep -f '[s]leep 1007' && ! processes_of_home "[m]uster exec beside" | grep -q .
+}
+until_true 10 nobody_asks
+rm "$work/bin/sh"
+
+# --- what a job has laid there
+mkfifo "$services/pipe.json"
+cat >"$services/zz.json" <<'JSON'
+{"name":"page","state":"run\u001bning","socket":"/a\nb","token":"x\u001b[31m\nhttp://y"}
+JSON
+expect 0 "$MUSTER" services beside --node 0
+grep -qE '^page +custom +0 +run.ning' "$work/out" || fail "laid there"
+sed -i 's/run.u001bning/running/' "$services/zz.json"
+timeout 5 "$MUSTER" forward beside page >"$work/ports"
+[ "$(wc -l <"$work/ports")" -eq 1 ] && ! grep -q $'\e' "$work/ports" || fail "a link on two lines"
+rm "$services/zz.json" "$services/pipe.json"
 
 # --- one whose process was killed; a port that is forwarded until the job ends
 kill -9 $(pgrep -f "agent service ${services%/services} board$")  # it, and what passes connections

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # muster.remote_start: doubles that make exactly the calls of `deepspeed` 0.19 (its ssh checks, its
-# pdsh, its pkill) and of `horovodrun` 0.28 run on three hosts that have no keys for each other.
+# pdsh, its pkill) and of `horovodrun` 0.28 run on four hosts that have no keys for each other.
 . "$(dirname "$0")/harness.sh"
 [ "$(id -u)" -eq 0 ] || skip "needs root and network namespaces"
 cluster_dir="$work/cluster"
-"$MUSTER" sandbox up --hosts 3 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
+"$MUSTER" sandbox up --hosts 4 --dir "$cluster_dir" --private-home >"$work/up" 2>&1 \
   || { cat "$work/up"; skip "needs root and network namespaces"; }
 export MUSTER_CONFIG="$cluster_dir/cluster.yml"
 target=$(sed -n '/^compute:/{n;s/^ *\([^:]*\):.*/\1/p}' "$MUSTER_CONFIG")
@@ -13,7 +13,7 @@ cat >"$work/code/double.sh" <<'DOUBLE'
 hosts=$(cut -d' ' -f1 "$MUSTER_HOSTFILE" | paste -sd,)
 ssh -o PasswordAuthentication=no "${hosts%%,*}" hostname >/dev/null 2>&1 || exit 21
 address=$(ssh h02 hostname -I) || exit 22
-echo "h02 has $address, slots $(grep -c '^h0[123] slots=2$' "$MUSTER_HOSTFILE")"
+echo "h02 has $address, slots $(grep -c '^h0[1234] slots=2$' "$MUSTER_HOSTFILE")"
 python=$(command -v bash)
 pdsh -S -f 1024 -w "$hosts" 'export A=1; export FOO="bar baz"; ' "cd $PWD;" "$python" -u \
   train.sh --world_info=B64 --node_rank=%n "--master_addr=$address" --name '"x y"' "$@" &
@@ -45,7 +45,7 @@ command: |
   $*
 code: $work/code
 compute: $target
-resources: {instance_count: 3}
+resources: {instance_count: 4}
 muster:
   remote_start: true
   processes_per_node: 2
@@ -71,13 +71,13 @@ ends() { # NAME CODE
 # The whole of what deepspeed does, with output from every node, each line behind its host.
 submit whole "bash double.sh much"
 ends whole 0
-has out "h02 has $(sed -n 's/.*name: h02,.*host: \([0-9.]*\).*/\1/p' "$MUSTER_CONFIG"), slots 3"
-for node in 0 1 2; do
+has out "h02 has $(sed -n 's/.*name: h02,.*host: \([0-9.]*\).*/\1/p' "$MUSTER_CONFIG"), slots 4"
+for node in 0 1 2 3; do
   has out "h0$((node + 1)): host h0$((node + 1)) node $node A=1 FOO=bar baz name=x y in code-0"
   has out "h0$((node + 1)): all of it"
 done
-has out "h03: rank 2, secret kept"
-[ "$(grep -c 'xxx$' "$work/out")" -eq $((3 * 30304)) ] || fail "$(grep -c 'xxx$' "$work/out") lines"
+has out "h04: rank 3, secret kept"
+[ "$(grep -c 'xxx$' "$work/out")" -eq $((4 * 30304)) ] || fail "$(grep -c 'xxx$' "$work/out") lines"
 has out "pdsh ended with 0"
 
 # The largest exit code; a signal there is no signal here.
@@ -104,11 +104,11 @@ expect 0 "$MUSTER" run "$work/codes.yml" --name shut
 
 # A controller that is killed: its successor goes on, no line is lost and none comes twice.
 submit killed "bash double.sh count 80"
-until_true 60 says killed "h03: line 5"
+until_true 60 says killed "h04: line 5"
 kill -9 $(controller_pids)
 "$MUSTER" status killed >/dev/null 2>&1
 ends killed 0
-for host in h01 h02 h03; do
+for host in h01 h02 h03 h04; do
   grep "^$host: line" "$work/out" | cut -d' ' -f3 | cmp - <(seq 80) || fail "lines of $host"
 done
 
@@ -116,7 +116,7 @@ done
 bash -c 'exec -a "'"$(command -v bash)"' -u train.sh" sleep 300' &
 decoy=$!
 submit interrupted "bash double.sh wait"
-for host in h01 h02 h03; do until_true 60 says interrupted "$host: ready"; done
+for host in h01 h02 h03 h04; do until_true 60 says interrupted "$host: ready"; done
 pkill -TERM -f "^bash double.sh wait"
 ends interrupted 1
 has out "pkill ended with 0"
@@ -125,7 +125,7 @@ kill $decoy
 
 # cancel: nothing is left on any host.
 submit cancelled "bash double.sh wait"
-for host in h01 h02 h03; do until_true 60 says cancelled "$host: ready"; done
+for host in h01 h02 h03 h04; do until_true 60 says cancelled "$host: ready"; done
 expect 0 "$MUSTER" cancel cancelled --wait
 until_true 20 no_process_of cancelled
 
@@ -133,12 +133,12 @@ until_true 20 no_process_of cancelled
 # of its own host by a shell; --mpi: one mpirun of Open MPI with these words.
 cat >"$work/code/horovod.sh" <<'DOUBLE'
 found=$("$MUSTER_DISCOVERY")
-[ "$found" = "$(printf 'h01:2\nh02:2\nh03:2')" ] || { echo "found: $found"; exit 31; }
-for host in h02 h03; do
+[ "$found" = "$(printf 'h01:2\nh02:2\nh03:2\nh04:2')" ] || { echo "found: $found"; exit 31; }
+for host in h02 h03 h04; do
   ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no "$host" true || exit 32
 done
 if [ "$1" = mpi ]; then
-  exec mpirun --allow-run-as-root --tag-output -np 6 -H h01:2,h02:2,h03:2 -bind-to none \
+  exec mpirun --allow-run-as-root --tag-output -np 8 -H h01:2,h02:2,h03:2,h04:2 -bind-to none \
     -map-by slot -mca pml ob1 -mca btl ^openib -mca btl_tcp_if_include eth0 -x PATH -x A=1 \
     bash "$2"
 fi
@@ -146,7 +146,7 @@ rank=0 processes=
 for line in $found; do
   host=${line%:*}
   for local in $(seq 0 $((${line#*:} - 1))); do
-    command="cd $PWD > /dev/null 2>&1 ; HOROVOD_RANK=$rank HOROVOD_SIZE=6 \
+    command="cd $PWD > /dev/null 2>&1 ; HOROVOD_RANK=$rank HOROVOD_SIZE=8 \
       HOROVOD_LOCAL_RANK=$local HOROVOD_HOSTNAME=$host HOROVOD_CONTROLLER=gloo \
       HOROVOD_GLOO_RENDEZVOUS_ADDR=$MASTER_ADDR A='b  c' bash train-gloo.sh $2"
     if [ "$host" = "$(uname -n)" ]; then bash -c "$command" &
@@ -175,19 +175,19 @@ echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $(uname -n) A=$A"
 TRAIN
 submit gloo "bash horovod.sh gloo"
 ends gloo 0
-for rank in 0 1 2 3 4 5; do
-  has out "rank $rank/6 local $((rank % 2)) on h0$((rank / 2 + 1)) A=b  c by gloo"
+for rank in {0..7}; do
+  has out "rank $rank/8 local $((rank % 2)) on h0$((rank / 2 + 1)) A=b  c by gloo"
 done
 submit gloo_code "bash horovod.sh gloo codes"
 ends gloo_code 9
 submit gloo_killed "bash horovod.sh gloo wait"
-for rank in 0 1 2 3 4 5; do until_true 60 says gloo_killed "ready $rank"; done
+for rank in {0..7}; do until_true 60 says gloo_killed "ready $rank"; done
 kill -9 $(controller_pids)
 expect 0 "$MUSTER" cancel gloo_killed --wait
 until_true 20 no_process_of gloo_killed
 submit openmpi "bash horovod.sh mpi $cluster_dir/train-mpi.sh"
 ends openmpi 0
-for rank in 0 1 2 3 4 5; do has out "rank $rank of 6 on h0$((rank / 2 + 1)) A=1"; done
+for rank in {0..7}; do has out "rank $rank of 8 on h0$((rank / 2 + 1)) A=1"; done
 
 # MPICH: the daemons of its own mpirun come through the same ssh; the ranks are the job's.
 if hydra=$(command -v mpiexec.hydra); then
@@ -197,7 +197,7 @@ if hydra=$(command -v mpiexec.hydra); then
   cat >"$work/hydra.yml" <<YAML
 command: echo "rank \$PMI_RANK of \$PMI_SIZE is \$RANK on \$(uname -n)"
 compute: $target
-resources: {instance_count: 3}
+resources: {instance_count: 4}
 distribution: {type: mpi, process_count_per_instance: 2}
 environment_variables:
   PATH: $cluster_dir/hydra:$PATH
@@ -205,7 +205,7 @@ environment_variables:
 muster: {remote_start: true}
 YAML
   expect 0 "$MUSTER" run "$work/hydra.yml" --name hydra
-  for rank in 0 1 2 3 4 5; do has out "rank $rank of 6 is $rank on h0$((rank / 2 + 1))"; done
+  for rank in {0..7}; do has out "rank $rank of 8 is $rank on h0$((rank / 2 + 1))"; done
   until_true 20 no_process_of hydra
 else
   echo "skipped: no mpich"

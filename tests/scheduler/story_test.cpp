@@ -138,6 +138,21 @@ TEST_CASE("explain names the first ranks that failed and counts those that follo
   CHECK_THAT(text, ContainsSubstring("28 others failed afterwards"));
 }
 
+TEST_CASE("a program that tells no steps got as far as it saved") {
+  Bench bench(a_job().on_nodes(2));
+  CheckpointRef saved = sealed(40, 2);
+  saved.kind = "accelerate";
+  bench.progress(0, saved);
+  CHECK(summarize(bench.journal).attempts[0].last_step == 40);
+  CHECK(summarize(bench.journal).last_step == 40);
+  saved.step = CheckpointRef::no_step;
+  saved.changed_ms = 1;
+  bench.progress(0, saved);
+  bench.fail_and_retry(1, {0, SIGKILL});
+  CHECK(!summarize(bench.journal).attempts[0].last_step);
+  CHECK(!summarize(bench.journal).attempts[1].last_step);
+}
+
 TEST_CASE("the summary of a job has its attempts, its end and its newest checkpoint") {
   const Bench bench = a_story();
   const JobSummary summary = summarize(bench.journal);

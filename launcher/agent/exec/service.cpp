@@ -52,6 +52,7 @@ struct RunningService {
   const ServiceSpec& spec;
   std::string path;    // of its files, without what tells them apart
   std::string socket;  // a short name of one: good for its children, while this process lives
+  std::string port{};  // of this network; empty: it makes that socket itself
   nlohmann::json facts{};
   Fd printed{};  // a pipe; until nobody writes to it any more
   std::int64_t room = log_limit;
@@ -120,6 +121,7 @@ void pass_connections(int listener, const std::string& port) {
   ::signal(SIGCHLD, SIG_IGN);
   while (true) {
     const Fd peer(::accept(listener, nullptr, nullptr));
+    if (!peer) ::usleep(10'000);  // no descriptor is free
     if (!peer || ::fork() != 0) continue;
     ::dup2(peer.get(), STDIN_FILENO);
     ::dup2(peer.get(), STDOUT_FILENO);
@@ -139,6 +141,17 @@ bool hide_port(const std::string& socket, const std::string& port) {
                          ::listen(listener.get(), SOMAXCONN) == 0 && has_own_network();
   if (is_hidden) pass_connections(listener.get(), port);
   return is_hidden;
+}
+
+bool listens(const RunningService& service) {
+  if (service.port.empty()) return path_exists(service.path + ".sock");
+  const auto there = dial(service.port, "");
+  if (!there) return false;
+  pollfd wanted{there->get(), POLLOUT, 0};
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::poll(&wanted, 1, 100) == 1 &&
+         ::getsockopt(wanted.fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
 }
 
 // The words of the command, for this service.
@@ -176,7 +189,9 @@ Result<pid_t> begin(RunningService& service) {
   if (has_token) service.facts["token"] = request.environment[found->token_name] = hex_text(bytes);
   const bool is_open = !has_token && !hide_port(service.socket, std::to_string(port));
   if (is_open) service.facts["note"] = "other users of the node can read it: no own network there";
-  if (is_open || (spec.type == "custom" && spec.port)) {
+  const bool has_port = spec.type == "custom" && spec.port;
+  if (!has_token || has_port) service.port = std::to_string(port);
+  if (is_open || has_port) {
     service.facts["port"] = port;
   } else {
     service.facts["socket"] = service.path + ".sock";
@@ -212,16 +227,15 @@ int agent_service(const std::vector<std::string>& words) {
   }
   const auto pid = begin(service);
   if (!pid) return say(service, "missing", pid.error().message);
-  const std::string socket = service.facts.value("socket", "");
-  bool listens = socket.empty() || path_exists(socket);
-  say(service, listens ? "running" : "starting", "");
+  bool is_reached = false;
+  say(service, "starting", "");
   int status = 0;
   pid_t ended = 0;
   while (ended == 0 || (ended < 0 && errno == EINTR)) {
-    const bool waits = service.printed || !listens;
-    if (waits) pass_output(service, listens ? 1000 : 100);
-    if (!listens && path_exists(socket)) {
-      listens = true;
+    const bool waits = service.printed || !is_reached;
+    if (waits) pass_output(service, is_reached ? 1000 : 100);
+    if (!is_reached && listens(service)) {
+      is_reached = true;
       say(service, "running", "");
     }
     ended = ::waitpid(*pid, &status, waits ? WNOHANG : 0);

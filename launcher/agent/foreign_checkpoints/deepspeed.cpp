@@ -46,14 +46,19 @@ bool is_zero(const ListedFolder& folder) {
   return !zero_ranks(folder, optimizer_ending).empty() || !zero_ranks(folder, model_ending).empty();
 }
 
+// The file `latest` beside the steps.
+struct Latest {
+  std::string path;
+  std::optional<std::int64_t> changed_ns;  // absent: there is none
+};
+
 // Whether rank 0 had written all files of the step when it wrote `latest`.
 bool is_before_latest(const ListedFolder& step_folder, std::int64_t changed_ns,
-                      const ListedFolder& folder) {
+                      const Latest& at_latest) {
   constexpr std::int64_t name_limit = 4096;
-  const FolderEntry* at_latest = folder.find(latest);
-  if (!at_latest) return false;
-  if (at_latest->changed_ns >= changed_ns) return true;
-  const auto named = read_small(folder.path_of(latest), name_limit);  // copied, perhaps
+  if (!at_latest.changed_ns) return false;
+  if (*at_latest.changed_ns >= changed_ns) return true;
+  const auto named = read_small(at_latest.path, name_limit);  // copied, perhaps
   return named && trimmed(*named) == step_folder.name();
 }
 
@@ -73,12 +78,12 @@ std::size_t deepspeed_width(const ListedFolder& step_folder) {
   return ranks.empty() ? 1 : static_cast<std::size_t>(*ranks.rbegin()) + 1;
 }
 
-Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest) {
+Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest, bool has_zero) {
   const bool has_model = std::ranges::any_of(step_folder.entries, [](const FolderEntry& entry) {
     return entry.name.ends_with(model_ending);
   });
   if (!has_model) return incomplete("*" + std::string(model_ending) + " is missing");
-  const bool needs_optimizer = widest > 1 || is_zero(step_folder);
+  const bool needs_optimizer = has_zero || widest > 1 || is_zero(step_folder);
   if (needs_optimizer && zero_ranks(step_folder, optimizer_ending).empty()) {
     return incomplete("*" + std::string(optimizer_ending) + " is missing");
   }
@@ -91,13 +96,16 @@ bool find_deepspeed(const ListedFolder& folder, SaveSearch& search) {
   std::vector<ListedFolder> steps;
   std::size_t widest = 0;
   bool has_zero = false;
+  Latest at_latest{folder.path_of(latest), std::nullopt};
+  if (const FolderEntry* found = folder.find(latest)) at_latest.changed_ns = found->changed_ns;
   for (const FolderEntry& entry : folder.entries) {
     if (!entry.is_folder) continue;
-    if (!folder.find(latest) && !entry.name.starts_with("global_step")) continue;
+    if (!at_latest.changed_ns && !entry.name.starts_with("global_step")) continue;
     auto step = search.look.open(folder.path_of(entry.name));
     if (!step || !(has_files(*step) || entry.name.starts_with("global_step"))) continue;
     widest = std::max(widest, deepspeed_width(*step));
     has_zero |= is_zero(*step);
+    search.known.insert(step->path);
     steps.push_back(std::move(*step));
   }
   // Without tensor or pipeline parallelism every rank is a data-parallel one.
@@ -112,19 +120,17 @@ bool find_deepspeed(const ListedFolder& folder, SaveSearch& search) {
     if (has_zero && has_one_model(step)) {
       wanted = std::max(wanted, static_cast<std::size_t>(std::max(0, search.settings.world)));
     }
-    candidate.judge = [folder, step, wanted, has_zero, changed_ns = candidate.changed_ns] {
-      const Judged judged = judge_deepspeed(step, wanted);
+    // What of `folder` it needs, no more: there may be thousands of steps in one.
+    candidate.judge = [at_latest, step, wanted, has_zero, changed_ns = candidate.changed_ns] {
+      const Judged judged = judge_deepspeed(step, wanted, has_zero);
       const bool is_of_rank_0 = step.find("mp_rank_00_model_states.pt") != nullptr;
-      if (!zero_ranks(step, optimizer_ending).empty() || !is_of_rank_0) return judged;
-      if (has_zero) {
-        return worse(judged, incomplete("*" + std::string(optimizer_ending) + " is missing"));
-      }
-      if (is_before_latest(step, changed_ns, folder)) return judged;
+      if (has_zero || !is_of_rank_0) return judged;
+      if (is_before_latest(step, changed_ns, at_latest)) return judged;
       return worse(judged, unknown("whether there is ZeRO is not known before latest is written"));
     };
     search.found.push_back(std::move(candidate));
   }
-  return !steps.empty();
+  return false;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,7 @@ struct SaveSearch {
   Look look;
   const LookSettings& settings;
   std::vector<SaveCandidate> found = {};
+  std::set<std::string> known = {};  // folders that are not looked into, or not again
 };
 
 // Adds what the folder is, or what lies in it. True: the folder is that, and nothing in it is a
@@ -65,7 +67,8 @@ Judged incomplete_of(const std::string& files, std::size_t there, std::size_t wa
 // Shared by kinds that hold parts of others.
 Judged judge_dcp(const ListedFolder& folder, int world);
 bool is_dcp(const ListedFolder& folder);
-Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest);
+// has_zero: another step beside it shows ZeRO.
+Judged judge_deepspeed(const ListedFolder& step_folder, std::size_t widest, bool has_zero = false);
 std::size_t deepspeed_width(const ListedFolder& step_folder);
 
 }  // namespace muster

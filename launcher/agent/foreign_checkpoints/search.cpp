@@ -50,7 +50,7 @@ class Search {
 
  private:
   void visit(const std::string& path, int depth) {
-    if (!seen_.insert(path).second) return;
+    if (!search_.known.insert(path).second) return;
     const auto folder = search_.look.open(path);
     if (!folder) return;
     const std::string& format = search_.settings.format;
@@ -69,7 +69,6 @@ class Search {
   }
 
   SaveSearch search_;
-  std::set<std::string> seen_;
 };
 
 constexpr std::chrono::seconds usual_look_limit{5};

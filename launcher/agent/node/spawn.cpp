@@ -149,19 +149,23 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-std::optional<std::string> find_program(const std::string& program, const std::string& path_list) {
+std::optional<std::string> find_program(const std::string& program, const std::string& path_list,
+                                        const std::string& directory) {
   const auto is_executable = [](const std::string& path) {
     struct stat facts {};
     return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
            ::access(path.c_str(), X_OK) == 0;
   };
+  const auto placed = [&directory](const std::string& path) {
+    return path.starts_with('/') || directory.empty() ? path : directory + "/" + path;
+  };
   if (program.find('/') != std::string::npos) {
-    return is_executable(program) ? std::optional(program) : std::nullopt;
+    return is_executable(placed(program)) ? std::optional(program) : std::nullopt;
   }
-  std::istringstream directories(path_list + ':');
-  for (std::string directory; std::getline(directories, directory, ':');) {
-    const std::string path = (directory.empty() ? "." : directory) + "/" + program;
-    if (!program.empty() && is_executable(path)) return path;
+  std::istringstream entries(path_list + ':');
+  for (std::string entry; std::getline(entries, entry, ':');) {
+    const std::string path = placed(entry.empty() ? program : entry + "/" + program);
+    if (!program.empty() && path.starts_with('/') && is_executable(path)) return path;
   }
   return {};
 }
@@ -196,7 +200,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   }
   const auto path = request.environment.find("PATH");
   auto program = find_program(request.argv[0],
-                              path != request.environment.end() ? path->second : "/usr/bin:/bin");
+                              path != request.environment.end() ? path->second : "/usr/bin:/bin",
+                              request.directory);
   if (!program) return Error{"there is no program '" + request.argv[0] + "' in PATH"};
 
   std::vector<std::string> argv = request.argv;

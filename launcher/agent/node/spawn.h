@@ -43,7 +43,9 @@ std::string lasting_hindrance(const std::vector<std::string>& argv,
 Result<pid_t> spawn(const SpawnRequest& request);
 
 // The path of `program` in a PATH-like list; nothing when no entry has an executable of that name.
-std::optional<std::string> find_program(const std::string& program, const std::string& path_list);
+// What is relative, an empty entry too, is of `directory`; without one it is left out.
+std::optional<std::string> find_program(const std::string& program, const std::string& path_list,
+                                        const std::string& directory = "");
 
 // Undoes what a process inherits by accident: ignored and blocked signals.
 void reset_signals();

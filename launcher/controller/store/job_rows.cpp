@@ -48,7 +48,9 @@ struct Fold {
   }
   void operator()(const ProgressSeen& seen) const {
     row.step = seen.step;
-    if (seen.checkpoint) row.checkpoint_step = seen.checkpoint->known_step();
+    if (!seen.checkpoint) return;
+    row.checkpoint_step = seen.checkpoint->known_step();
+    row.step = std::max(seen.step, row.checkpoint_step.value_or(0));
   }
   void operator()(const AttemptEnded& ended) const {
     if (ended.newest_checkpoint) row.checkpoint_step = ended.newest_checkpoint->known_step();

@@ -1,4 +1,5 @@
 // Where other programs' checkpoints are looked for, within which limits, and what is renamed.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -180,6 +181,29 @@ TEST_CASE("other programs' files in folders named like the Trainer's are not ren
     CHECK(quarantine_incomplete({saved.path()}, {}, {0, at_any_time}, 1).empty());
     saved.remove("checkpoint-1");
   }
+}
+
+TEST_CASE("thousands of saves in one directory take memory for each, not for each of each") {
+  SavedFiles saved;
+  for (int i = 1000; i < 4000; ++i) {
+    std::filesystem::create_directory(saved.path("global_step" + std::to_string(i)));
+    saved.put("ckpt-" + std::to_string(i) + ".index", "i");
+    saved.put("ckpt-" + std::to_string(i) + ".data-00000-of-00001", "d");
+  }
+  saved.put("latest", "global_step3999");
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  CHECK(foreign_checkpoints({saved.path()}, {}).size() == 6000);
+  ::getrusage(RUSAGE_SELF, &after);
+  CHECK(after.ru_maxrss - before.ru_maxrss < 150'000);  // KiB; was 1.6 GB
+}
+
+TEST_CASE("a directory named like a step of DeepSpeed hides no others") {
+  SavedFiles saved;
+  std::filesystem::create_directory(saved.path("global_step1"));
+  saved.put("run/a_7.pt", torch_bytes());
+  CHECK(newest(saved)->step == 7);
+  CHECK(foreign_checkpoints({saved.path()}, {}).size() == 2);
 }
 
 TEST_CASE("a file from the future is not the newest for ever") {

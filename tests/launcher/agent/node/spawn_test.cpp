@@ -68,6 +68,11 @@ TEST_CASE("a program is found in the first directory of the list that has one, o
   CHECK(find_program(b + "/both", a) == b + "/both");
   CHECK_FALSE(find_program(a + "/text", list));
   CHECK_FALSE(find_program(a + "/none", list));
+  CHECK_FALSE(find_program("sh", "../../../../../../../bin:./bin::bin"));
+  CHECK(find_program("both", "./x:./b", folder.path()) == folder.path() + "/./b/both");
+  CHECK(find_program("both", ":" + b, a) == a + "/both");
+  CHECK(find_program("b/only", "", folder.path()) == "b/only");
+  CHECK_FALSE(find_program("a/only", "", folder.path()));
 }
 
 TEST_CASE("what the kernel cannot pass on is named, the longest that it can is not") {

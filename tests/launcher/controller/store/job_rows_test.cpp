@@ -63,6 +63,19 @@ TEST_CASE("a row says which node holds up the start, until the nodes are there")
   CHECK(fold.row().reason.empty());
 }
 
+TEST_CASE("a row's step is that of the checkpoint where the program tells none") {
+  Fold fold;
+  fold.see(Observation{a_submission()});
+  fold.see(Decision{AttemptPlaced{{"train"}, AttemptId{0}, {{"n1"}, {"n2"}}, "free", {}}});
+  CheckpointRef saved;
+  saved.step = 40;
+  fold.see(Observation{ProgressSeen{{"train"}, AttemptId{0}, 0, saved}});
+  CHECK(fold.row().step == 40);
+  CHECK(fold.row().checkpoint_step == 40);
+  fold.see(Observation{ProgressSeen{{"train"}, AttemptId{0}, 43, saved}});
+  CHECK(fold.row().step == 43);
+}
+
 TEST_CASE("a node that takes another's place is in the row") {
   Fold fold;
   fold.see(Observation{a_submission()});
