@@ -113,7 +113,7 @@ AttemptStop::Find Attempts::finder(const LocalAttempt& attempt) const {
   return [this, &attempt] {
     ProcessMarks marks;
     marks.agent = ::getpid();
-    if (attempt.group()) marks.members = attempt.group()->members();
+    marks.members = attempt.members();
     const std::string token = token_of(site_.run, attempt.key());
     marks.is_token = [&token](const std::string& other) { return other == token; };
     marks.socket_path = site_.run.socket_path();
@@ -285,8 +285,7 @@ void Attempts::ask(const std::shared_ptr<PeerConnection>& asker, RemoteStartAske
     return answer(0, {});
   }
   const std::string ticket = asked->ticket = std::to_string(next_ticket_++);
-  asker->set_handlers({[](Frame) {},
-                       [this, ticket] { acknowledge_output(ticket); },
+  asker->set_handlers({[](Frame) {}, [this, ticket] { acknowledge_output(ticket); },
                        [this, ticket] { asks_.erase(ticket); }});
   site_.line.send(*asked);  // without a line: with the next Welcome
   asks_[ticket] = {asker, std::move(*asked)};
@@ -441,7 +440,9 @@ void Attempts::forget(const ForgetAttempt& request) {
 
 bool Attempts::can_forget(const AttemptKey& key) const {
   const auto found = held_.find(key);
-  return (found == held_.end() || found->second.attempt.is_clean()) && !staging_.is_busy(key);
+  const bool is_over = found == held_.end() || (found->second.attempt.is_clean() &&
+                                                !found->second.attempt.is_removing_container());
+  return is_over && !staging_.is_busy(key);
 }
 
 void Attempts::remove_forgotten() {

@@ -180,9 +180,17 @@ void Agent::handle(const ExecStart& request, std::string_view) {
     return dialled ? void() : execs_.refuse(request.id, dialled.error().message);
   }
   ExecStart wanted = request;
+  const bool is_ssh = request.channel && request.channel->ssh;
+  if (is_ssh && known->is_in_container()) {
+    return execs_.refuse(request.id, "ssh into a container is not supported yet: use muster ssh");
+  }
+  const bool wants_shell = known->is_in_container() && request.channel && request.argv.empty();
+  if (wants_shell) wanted.argv = {"sh", "-c", "command -v bash >/dev/null && exec bash; exec sh"};
   const Status made = complete(wanted, *environment, known->layout().spool);
   if (!made) return execs_.refuse(request.id, made.error().message);
-  auto pid = execs_.start(wanted, *environment, known->layout().code);
+  auto pid =
+      execs_.start(wanted, *environment, known->layout().code,
+                   [known](const SpawnRequest& spawned) { return known->start_beside(spawned); });
   if (!pid) return execs_.refuse(request.id, pid.error().message);
   known->add_session(*pid);
 }

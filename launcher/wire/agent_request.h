@@ -220,10 +220,12 @@ struct StartRanks {
   std::vector<std::string> metrics_regex{};  // patterns and presets for what ranks print
   bool metrics_mlflow = false;               // they get a database of MLflow's on the node
   std::map<std::string, ServiceSpec> services{};  // that run on this node
+  std::string image{};     // empty: on the host itself
+  std::string shm_size{};  // of the image's container
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door, metrics_regex, metrics_mlflow, services)
+                saves, door, metrics_regex, metrics_mlflow, services, image, shm_size)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

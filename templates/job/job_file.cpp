@@ -51,10 +51,29 @@ bool is_remote(PathKind kind) {
   return !what_is(kind).empty();
 }
 
-void check_environment(const EnvironmentSpec& environment, Refusals& out) {
+// A word that no program takes for an option; the registry knows the rest.
+bool is_image_name(std::string_view text) {
+  return is_word_of(text.substr(0, 1), "") && is_word_of(text, "-_./:@");
+}
+
+// What an image has no part in yet.
+std::string not_in_image(const JobSpec& spec) {
+  if (spec.distribution.type == DistributionType::mpi) return "'distribution.type: mpi'";
+  if (spec.distribution.type == DistributionType::ray) return "'distribution.type: ray'";
+  if (spec.muster.remote_start) return "'muster.remote_start'";
+  if (!spec.services.empty()) return "'services'";
+  return {};
+}
+
+void check_environment(const JobSpec& spec, Refusals& out) {
+  const EnvironmentSpec& environment = spec.environment;
   const std::string cure = "remove it or use 'environment: azureml:host'";
-  if (!environment.image.empty()) {
-    out.refuse("environment.image", "container images are not run yet: environment.image " +
+  const std::string other = not_in_image(spec);
+  if (!environment.image.empty() && !is_image_name(environment.image)) {
+    out.refuse("environment.image", "environment.image: " + quoted_text(environment.image) +
+                                        " is not the name of an image: [REGISTRY/]NAME[:TAG]");
+  } else if (!environment.image.empty() && !other.empty()) {
+    out.refuse("environment.image", other + " is not done in a container yet: environment.image " +
                                         quoted_text(environment.image) + "; " + cure);
   }
   if (!environment.build_path.empty()) {
@@ -156,7 +175,7 @@ void check_ignored(const JobSpec& spec, Refusals& out) {
              "resources.instance_type is not compared with the target's machines yet");
   }
   if (!spec.docker_args.empty()) {
-    out.warn("resources.docker_args", "resources.docker_args is not used without a container");
+    out.warn("resources.docker_args", "resources.docker_args is not used");
   }
 }
 
@@ -212,7 +231,7 @@ std::vector<Finding> cannot_run_yet(const JobFile& job) {
     return out.sorted();
   }
   if (job.kind != FileKind::command) return {};
-  check_environment(job.spec.environment, out);
+  check_environment(job.spec, out);
   check_data(job.spec, out);
   check_code(job.spec, out);
   check_shape(job.spec, out);

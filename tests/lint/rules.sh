@@ -103,6 +103,8 @@ launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
 launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
+launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
+launcher/agent/attempt: launcher/agent/container
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/metric_sources launcher/agent/node
 launcher/agent/attempt: launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model

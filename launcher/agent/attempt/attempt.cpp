@@ -35,10 +35,17 @@ LocalAttempt::LocalAttempt(const AgentSite& site, AttemptKey key)
       exit_log_(exit_log_path(layout_.spool)),
       stop_(site.processes) {}
 
+LocalAttempt::~LocalAttempt() {
+  if (container_) container_->forget();
+}
+
 void LocalAttempt::restore() {
   start_ = load_start(layout_);
   group_ = AttemptGroup::noted(layout_.spool);
+  in_container_ = ContainerProcesses::noted(layout_.spool, site_.boot_id);
+  had_container_ = start_ && !start_->image.empty();
   start_error_ = "an earlier agent of this node ran the attempt and died";
+  is_told_ = true;
   output_.open_existing();
   for (const ExitLogLine& line : exit_log_.read_new()) {
     if (const auto* exit = std::get_if<RankExit>(&line)) note_end(*exit);
@@ -144,6 +151,7 @@ void LocalAttempt::step(const AttemptStop::Find& find) {
   stop_.step(site_.clock.steady(), find);
   if (!is_clean()) return;
   if (group_) group_->remove();
+  remove_container();
   read_exit_log();
   ports_ = {};
   remove_scratch(layout_);
@@ -165,6 +173,10 @@ void LocalAttempt::rank_started(RankId rank, pid_t pid) {
 bool LocalAttempt::reaped(const DeadChild& child) {
   const pid_t pid = child.pid;
   const ExitStatus status = exit_status_of(child.wait_status);
+  if (runtime_process_ == pid) {
+    runtime_ended(status.ok());
+    return true;
+  }
   if (mpirun_ == pid) {
     mpirun_.reset();
     mpi_process_ended(status, true);

@@ -16,6 +16,9 @@
 #include "launcher/agent/attempt/exit_log.h"
 #include "launcher/agent/attempt/output.h"
 #include "launcher/agent/attempt/port_reservation.h"
+#include "launcher/agent/container/container.h"
+#include "launcher/agent/container/place.h"
+#include "launcher/agent/container/runtime.h"
 #include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "launcher/agent/keeper/layout.h"
@@ -47,16 +50,21 @@ struct AgentSite {
   std::string boot_id;
   OomWatch& oom;
   std::function<void(const AttemptKey&)> on_rank_failed{};  // by itself
+  std::function<void(const DeadChild&)> on_dead{};          // one that a container's holder reaped
 };
 
 class LocalAttempt {
  public:
   LocalAttempt(const AgentSite& site, AttemptKey key);
+  LocalAttempt(const LocalAttempt&) = delete;
+  ~LocalAttempt();
 
   const AttemptKey& key() const { return key_; }
   const AttemptLayout& layout() const { return layout_; }
   const std::optional<StartRanks>& start_request() const { return start_; }
   const std::optional<AttemptGroup>& group() const { return group_; }
+  // By their group or container, whatever else they are.
+  std::set<pid_t> members() const;
   AttemptOutput& output() { return output_; }
 
   // What a dead agent left on disk; its processes are gone.
@@ -79,7 +87,7 @@ class LocalAttempt {
   // StopAttempt wants AttemptClean, and everything it has to wait for has happened.
   bool owes_clean() const {
     return clean_wanted_ && is_clean() && output_.has_sent_everything() &&
-           (!metrics_ || metrics_->is_done());
+           (!metrics_ || metrics_->is_done()) && !is_removing_container();
   }
   // A look that is over within seconds, and is told to a controller that listens.
   bool awaits_metrics() const {
@@ -107,6 +115,10 @@ class LocalAttempt {
   Result<RemoteStartAsked> through_door(RemoteStartAsked asked) const;
   // For a command beside a rank: its environment and directory; an Error when it is not here.
   Result<Environment> environment_of(RankId rank) const;
+  // A process beside the ranks: where they are, in a container or on the host.
+  Result<pid_t> start_beside(const SpawnRequest& request);
+  bool is_removing_container() const;
+  bool is_in_container() const { return container_ != nullptr; }
   std::vector<pid_t> processes_of(RankId rank) const { return activity_.processes_of(rank); }
   void add_session(pid_t session) { sessions_.insert(session); }
   const std::set<pid_t>& sessions() const { return sessions_; }
@@ -139,6 +151,20 @@ class LocalAttempt {
   };
 
   Status launch();
+  Status launch_ranks();
+  void told_to_start(const Status& launched);
+  Status begin_container();
+  void container_ready(pid_t holder);
+  void container_gone();
+  using Words = std::vector<std::string>;
+  Result<pid_t> run_runtime(const std::function<Words(ContainerRuntime)>& words);
+  void remove_container();
+  void begin_removal();
+  void runtime_ended(bool is_ok);
+  std::string container_name() const;
+  std::string container_log() const;
+  std::vector<std::string> mounts() const;
+  Environment base() const;
   Status prepare_membership();
   void start_services();
   void watch_meeting();
@@ -170,6 +196,7 @@ class LocalAttempt {
   AttemptLayout layout_;
   std::optional<StartRanks> start_;
   DataPaths paths_;
+  bool is_told_ = false;  // whether it could be started
   std::string start_error_;
   bool fails_everywhere_ = false;  // start_error_ is the job's own doing
   std::map<RankId, LocalRank> ranks_;
@@ -178,6 +205,12 @@ class LocalAttempt {
   std::map<std::string, RemoteCommand> commands_;       // by ticket
   std::set<pid_t> sessions_;
   std::optional<AttemptGroup> group_;
+  std::shared_ptr<Container> container_;
+  ContainerProcesses in_container_;
+  bool had_container_ = false;            // which its runtime may still know
+  std::optional<pid_t> runtime_process_;  // which runs it, in the end that which removes it
+  AttemptStop::Clock::time_point removal_until_;
+  int removals_left_ = 0;
   AttemptOutput output_;
   ExitLogReader exit_log_;
   ProgressWatch progress_;

@@ -18,6 +18,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/membership.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -44,19 +45,24 @@ Result<Environment> LocalAttempt::environment_of(RankId rank) const {
   if (!start_) return Error{"attempt " + std::to_string(key_.attempt.value) + " is not running"};
   for (const RankLaunch& launch : start_->ranks) {
     if (launch.rank != rank) continue;
-    return rank_environment(setting(), launch, base_environment(site_.environment));
+    return rank_environment(setting(), launch, base());
   }
   return Error{"rank " + std::to_string(rank.value) + " does not run on this node"};
 }
 
 void LocalAttempt::start(const StartRanks& request) {
-  if (!start_) {
-    start_ = request;
-    paths_ = data_paths(*start_, layout_, path_exists);
-    Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
-    if (!launched) start_error_ = launched.error().message;
-    if (launched) start_services();
-  }
+  if (start_ && !is_told_) return;  // its container is coming up
+  if (start_) return told_to_start(Done{});
+  start_ = request;
+  paths_ = data_paths(*start_, layout_, path_exists);
+  Status launched = stop_.is_idle() ? launch() : Error{"the attempt was stopped before"};
+  if (!launched || !container_) told_to_start(launched);
+}
+
+void LocalAttempt::told_to_start(const Status& launched) {
+  if (!launched) start_error_ = launched.error().message;
+  if (launched && !is_told_) start_services();
+  is_told_ = true;
   site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job, fails_everywhere_});
   read_exit_log();
 }
@@ -85,6 +91,10 @@ Status LocalAttempt::launch() {
   std::vector<int> pipes;
   output_.list_pipes(pipes);
   site_.keeper.hold(pipes);
+  return start_->image.empty() ? launch_ranks() : begin_container();
+}
+
+Status LocalAttempt::launch_ranks() {
   if (start_->mpi) return launch_mpi();
   for (const RankLaunch& rank : start_->ranks) {
     if (Status launched = launch_rank(rank); !launched) return launched;
@@ -173,7 +183,7 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
   request.directory = layout_.code;
   if (group_) request.group = group_->path();
   request.output = request.errors = output.get();
-  auto pid = site_.processes.start(request);
+  auto pid = container_ ? container_->start(request) : site_.processes.start(request);
   if (pid) {
     sessions_.insert(*pid);
     note_session(layout_.spool, site_.boot_id, *pid);
@@ -188,14 +198,20 @@ Environment LocalAttempt::mpi_base_environment() const {
 
 Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
-  request.environment = rank_environment(setting(), rank, base_environment(site_.environment));
-  auto argv = shell_words(rank_command(*start_, paths_), request.environment);
+  request.environment = rank_environment(setting(), rank, base());
+  const std::string command = rank_command(*start_, paths_);
+  auto argv = container_ ? std::vector<std::string>{"bash", "-c", command}
+                         : shell_words(command, request.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
   request.argv = in_ray(std::move(*argv), setting());
   const auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
-  const auto pid = begin(std::move(request), *output);
+  auto pid = begin(request, *output);
+  if (!pid && container_) {  // an image has sh, if anything
+    request.argv.front() = "sh";
+    pid = begin(std::move(request), *output);
+  }
   if (!pid) return Error{"rank " + std::to_string(rank.rank.value) + ": " + pid.error().message};
   rank_started(rank.rank, *pid);
   append_exit_log(exit_log_path(layout_.spool), RankStart{rank.rank, *pid});

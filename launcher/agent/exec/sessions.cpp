@@ -136,7 +136,7 @@ std::shared_ptr<ExecSessions::Session> ExecSessions::add(const ExecStart& reques
 }
 
 Result<pid_t> ExecSessions::start(const ExecStart& request, const Environment& environment,
-                                  const std::string& directory) {
+                                  const std::string& directory, const Starter& starter) {
   const bool has_terminal = request.channel && request.channel->terminal;
   auto ends = has_terminal ? terminal_ends(*request.channel->terminal) : pipe_ends();
   if (!ends) return ends.error();
@@ -149,7 +149,7 @@ Result<pid_t> ExecSessions::start(const ExecStart& request, const Environment& e
   spawned.output = ends->its_output.get();
   spawned.errors = ends->its_errors.get();
   spawned.has_terminal = has_terminal;
-  auto pid = spawn(spawned);
+  auto pid = starter ? starter(spawned) : spawn(spawned);
   if (!pid) return pid.error();
   const auto session = add(request);
   session->pid = *pid;

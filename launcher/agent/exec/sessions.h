@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,6 +19,7 @@
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/rank_environment.h"
 #include "launcher/agent/node/peer.h"
+#include "launcher/agent/node/spawn.h"
 #include "runtime/protocol/boot_clock.h"
 
 namespace muster {
@@ -28,8 +30,9 @@ class ExecSessions {
   ~ExecSessions();
 
   // The pid of the started command; ExecEnded tells the asker of a failure.
+  using Starter = std::function<Result<pid_t>(const SpawnRequest&)>;
   Result<pid_t> start(const ExecStart& request, const Environment& environment,
-                      const std::string& directory);
+                      const std::string& directory, const Starter& starter = {});
   // A connection in place of a command: into `directory`, or to a port of this host.
   Status connect(const ExecStart& request, const std::string& directory);
   void refuse(const std::string& id, const std::string& why);

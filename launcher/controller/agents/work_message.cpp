@@ -230,6 +230,8 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.resume_argument = job.spec.muster.resume_argument;
   start.resume_from = attempt.resume_from;
   start.checkpoint_path = checkpoint_path_of(job, home_);
+  start.image = job.spec.environment.image;
+  start.shm_size = job.spec.shm_size;
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;
   start.shared_outputs = shared_outputs_of(job, home_);

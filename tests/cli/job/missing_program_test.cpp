@@ -1,6 +1,10 @@
-#include "cli/verbs/verbs.h"
+#include <unistd.h>
 
+#include <filesystem>
+
+#include "cli/verbs/verbs.h"
 #include "tests/catch.h"
+#include "tests/cli/folder.h"
 
 using namespace muster;
 
@@ -37,6 +41,17 @@ TEST_CASE("a program that is here and not on the nodes is named with the nodes a
                          "bash: /venv/bin/python: cannot execute: required file not "
                          "found")}),
              ContainsSubstring("/venv/bin/python is not there on h01"));
+}
+
+TEST_CASE("a program that is a link is told with what it leads to") {
+  const Folder folder;
+  const std::string python = (folder.path() / "python").string();
+  REQUIRE(::symlink("/bin/sh", python.c_str()) == 0);
+  const std::string line = "bash: line 1: " + python + ": No such file or directory";
+  CHECK_THAT(missing_program_text({ended("h01", 127, line)}, find_here),
+             ContainsSubstring("it is here, a link to " +
+                               std::filesystem::canonical("/bin/sh").string() +
+                               ", which has to be there too: put it"));
 }
 
 TEST_CASE("a relative path in a job without code is told how its file gets to the nodes") {

@@ -1,0 +1,156 @@
+// The part of LocalAttempt for jobs with an image: the ranks run in one container on this node.
+#include <fcntl.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "launcher/agent/attempt/attempt.h"
+#include "launcher/agent/keeper/files.h"
+#include "launcher/agent/node/log.h"
+#include "launcher/agent/node/spawn.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/os/read_file.h"
+#include "scheduler/text/text.h"
+
+namespace muster {
+
+// An image runs as root, as on Azure, which Open MPI has to be told.
+Environment LocalAttempt::base() const {
+  if (!container_) return base_environment(site_.environment);
+  return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+}
+
+std::set<pid_t> LocalAttempt::members() const {
+  std::set<pid_t> all = in_container_.list();
+  if (group_) all.merge(group_->members());
+  return all;
+}
+
+Result<pid_t> LocalAttempt::start_beside(const SpawnRequest& request) {
+  return container_ ? container_->start(request) : spawn(request);
+}
+
+std::string LocalAttempt::container_name() const {
+  return "muster-" + replaced(token_of(site_.run, key_), ".", "-");
+}
+
+std::string LocalAttempt::container_log() const {
+  return layout_.spool + "/container.log";
+}
+
+// A program of the runtime's, in the host's environment, whose words go to the log.
+Result<pid_t> LocalAttempt::run_runtime(const std::function<Words(ContainerRuntime)>& words) {
+  SpawnRequest request;
+  request.environment = base_environment(site_.environment);
+  const auto runtime = runtime_in(request.environment.at("PATH"));
+  if (!runtime) return runtime.error();
+  const Fd log(::open(container_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log) return system_error("open " + container_log());
+  request.argv = words(*runtime);
+  request.directory = "/";
+  request.output = request.errors = log.get();
+  const auto pid = site_.processes.start(request);
+  if (!pid) return pid;
+  runtime_process_ = *pid;
+  sessions_.insert(*pid);
+  return pid;
+}
+
+// What the ranks are told of, by the same paths as on the host: the runtime fails on those that do
+// not exist, and what is made in the container would go with it.
+std::vector<std::string> LocalAttempt::mounts() const {
+  std::vector<std::string> all = {site_.run.path, layout_.job};
+  const auto add = [&all](const std::string& path) {
+    const auto holds = [&](const std::string& held) {
+      return (path + "/").starts_with(held + "/");
+    };
+    if (path.size() > 1 && path[0] == '/' && std::ranges::none_of(all, holds)) all.push_back(path);
+  };
+  for (const std::string& directory : {start_->checkpoint_path, start_->shared_outputs}) {
+    std::error_code ignored;
+    if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
+    add(directory);
+  }
+  for (const auto& [name, path] : paths_.inputs) add(path_exists(path) ? path : "");
+  for (const auto& [name, path] : paths_.outputs) {
+    add(std::filesystem::path(path).parent_path().string());
+  }
+  return all;
+}
+
+Status LocalAttempt::begin_container() {
+  const std::string directory = layout_.spool + "/hold";
+  if (auto made = open_private_directory(directory); !made) return made.error();
+  auto holder = Holder::prepare(directory);
+  if (!holder) return holder.error();
+  ContainerPlace place{start_->image, container_name(), start_->shm_size, directory};
+  place.mounts = mounts();
+  place.has_gpus = path_exists("/dev/nvidiactl");
+  place.has_infiniband = path_exists("/dev/infiniband");
+  had_container_ = true;
+  const auto begun =
+      run_runtime([&](ContainerRuntime runtime) { return run_words(runtime, place); });
+  if (!begun) return begun.error();
+  container_ = std::make_shared<Container>(site_.io, std::move(*holder));
+  container_->watch({[this](pid_t first) { container_ready(first); },
+                     [this](const Holder::Ended& ended) {
+                       site_.on_dead({ended.pid, ended.wait_status, raw_time(), raw_time()});
+                     },
+                     [this] { container_gone(); }});
+  return Done{};
+}
+
+void LocalAttempt::container_ready(pid_t holder) {
+  auto processes = ContainerProcesses::of(holder, layout_.spool, site_.boot_id);
+  if (!processes) return told_to_start(processes.error());
+  in_container_ = std::move(*processes);
+  told_to_start(stop_.is_idle() ? launch_ranks() : Error{"the attempt was stopped before"});
+}
+
+// Before it was there, or with all that was in it.
+void LocalAttempt::container_gone() {
+  if (!is_told_) {
+    const std::string said = text_of_file(container_log());
+    std::string words;
+    for (const std::string& line : last_utf8_lines(said, 3)) words += ": " + line;
+    fails_everywhere_ = is_about_image(words);
+    return told_to_start(Error{"the container of " + start_->image + " did not start" + words});
+  }
+  for (auto& [id, rank] : ranks_) {
+    if (!rank.exit) rank_ended(ended_by_now(id, ExitStatus{0, SIGKILL}));
+  }
+}
+
+// Its processes are gone, by our own proof; what the runtime keeps of it goes too. It is waited
+// for, but not for ever.
+void LocalAttempt::remove_container() {
+  constexpr std::chrono::seconds removal_limit{20};
+  constexpr int removals_most = 3;
+  if (!had_container_) return;
+  had_container_ = false;
+  if (container_) container_->forget();
+  container_.reset();
+  removal_until_ = site_.clock.steady() + removal_limit;
+  removals_left_ = removals_most;
+  begin_removal();
+}
+
+void LocalAttempt::begin_removal() {
+  --removals_left_;
+  const auto begun = run_runtime(
+      [this](ContainerRuntime runtime) { return remove_words(runtime, container_name()); });
+  if (!begun) log_line("container " + container_name() + ": " + begun.error().message);
+}
+
+// podman fails the first time when its monitor was killed: it looks for how the container ended.
+void LocalAttempt::runtime_ended(bool is_ok) {
+  runtime_process_.reset();
+  if (container_ && !container_->is_ready()) return container_gone();
+  if (!is_ok && removals_left_ > 0) begin_removal();
+}
+
+bool LocalAttempt::is_removing_container() const {
+  return runtime_process_ && site_.clock.steady() < removal_until_;
+}
+
+}  // namespace muster

@@ -1,0 +1,188 @@
+#include "launcher/agent/container/holder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "launcher/hold/protocol.h"
+#include "launcher/os/read_file.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
+
+// What `ld -b binary` calls the two ends of a file.
+extern "C" const char _binary_muster_hold_start[], _binary_muster_hold_end[];
+
+namespace muster {
+
+namespace {
+
+constexpr pid_t failed = 0;  // it never ran: how it ended is no news
+
+void add(std::string& text, char kind, const std::string& value) {
+  text += kind;
+  text += value;
+  text += '\0';
+}
+
+Result<Fd> file_of(const SpawnRequest& request) {
+  std::string text;
+  for (const std::string& entry : entries_of(request.environment)) {
+    const bool is_path = entry.starts_with("PYTHONPATH=");  // muster's module comes last
+    add(text, is_path ? hold_last : hold_variable, entry);
+  }
+  add(text, hold_directory, request.directory);
+  for (const std::string& word : request.argv) add(text, hold_argument, word);
+  if (request.has_terminal) add(text, hold_terminal, "");
+  Fd file(::memfd_create("start", MFD_CLOEXEC));
+  if (!file || !write_all(file.get(), text)) return system_error("describe a process");
+  return file;
+}
+
+bool send(int socket, const std::string& id, const int (&files)[hold_descriptors]) {
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof files)] = {};
+  iovec place{const_cast<char*>(id.data()), id.size()};
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof files);
+  std::memcpy(CMSG_DATA(header), files, sizeof files);
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) >= 0;
+}
+
+}  // namespace
+
+std::string_view Holder::program() {
+  return {_binary_muster_hold_start, _binary_muster_hold_end};
+}
+
+Result<Holder> Holder::prepare(const std::string& directory) {
+  Holder holder;
+  const Fd place(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place) return system_error("open " + directory);
+  if (!replace_file(directory + "/hold", program(), 0755, Durable::in_cache)) {
+    return system_error("write " + directory + "/hold");
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(place.get()) + "/sock";
+  ::unlink(path.c_str());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const auto* const name = reinterpret_cast<const sockaddr*>(&address);
+  holder.listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const bool listens = ::bind(holder.listener_.get(), name, sizeof address) == 0 &&
+                       ::listen(holder.listener_.get(), 1) == 0;
+  if (!listens) return system_error("listen in " + directory);
+  return holder;
+}
+
+int Holder::descriptor() const {
+  return socket_ ? socket_.get() : listener_.get();
+}
+
+bool Holder::accept() {
+  socket_ = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket_) return false;
+  listener_.reset();
+  const int on = 1;
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  pid_ = peer.pid;
+  return true;
+}
+
+// False: there is none in that time.
+bool Holder::take_message(Milliseconds patience) {
+  pollfd wanted{socket_.get(), POLLIN, 0};
+  if (is_gone_ || ::poll(&wanted, 1, static_cast<int>(patience.count())) <= 0) return false;
+  char text[hold_message_bytes];
+  alignas(cmsghdr) char space[CMSG_SPACE(sizeof(ucred))];
+  iovec place{text, sizeof text};
+  msghdr message{};
+  message.msg_iov = &place;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof space;
+  const ssize_t got = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
+  if (got <= 0) {
+    is_gone_ = true;
+    return false;
+  }
+  ucred sender{};
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  const bool is_known = header != nullptr && header->cmsg_type == SCM_CREDENTIALS;
+  if (is_known) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+  const auto words = words_in(std::string_view(text, static_cast<std::size_t>(got)));
+  if (words.size() == 1 && words[0] == "term") was_asked_to_end_ = true;
+  if (words.size() == 2 && words[0] == "begun") begun_.emplace(words[1], sender.pid);
+  if (words.size() == 3 && words[0] == "ended") {
+    const auto begun = begun_.find(std::string(words[1]));
+    const auto status = read_integer(words[2]);
+    if (begun == begun_.end() || !status) return true;
+    if (begun->second != failed) ended_.push_back({begun->second, static_cast<int>(*status)});
+    begun_.erase(begun);
+  }
+  return true;
+}
+
+std::vector<Holder::Ended> Holder::read() {
+  while (socket_ && take_message(Milliseconds{0})) {
+  }
+  std::vector<Ended> all(ended_.begin(), ended_.end());
+  ended_.clear();
+  return all;
+}
+
+Result<pid_t> Holder::start(const SpawnRequest& request) {
+  if (const std::string why = lasting_hindrance(request.argv, request.environment); !why.empty()) {
+    return Error{why};
+  }
+  if (!socket_ || is_gone_) return Error{"the container has ended"};
+  const auto file = file_of(request);
+  if (!file) return file.error();
+  const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  auto pipe = make_pipe();
+  if (!pipe) return system_error("make a pipe");
+  const std::string id = std::to_string(++last_id_);
+  const int files[hold_descriptors] = {file->get(), request.input.value_or(nothing.get()),
+                                       request.output, request.errors, pipe->write_end.get()};
+  if (!send(socket_.get(), id, files)) return system_error("ask the container for a process");
+  pipe->write_end.reset();
+  return begun(id, pipe->read_end);
+}
+
+Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
+  const auto deadline = std::chrono::steady_clock::now() + begin_limit;
+  pollfd wanted{failure.get(), POLLIN, 0};
+  const int ready = ::poll(&wanted, 1, static_cast<int>(begin_limit.count()));
+  if (ready <= 0) return Error{"the container did not start a process within 10 s"};
+  char why[hold_message_bytes];
+  const ssize_t got = ::read(failure.get(), why, sizeof why);
+  if (got > 0) {
+    begun_[id] = failed;
+    const std::string_view text(why, static_cast<std::size_t>(got));
+    const std::size_t space = std::min(text.find(' '), text.size() - 1);
+    return system_error("in the container: " + std::string(text.substr(space + 1)),
+                        static_cast<int>(read_integer(text.substr(0, space)).value_or(0)));
+  }
+  while (!begun_.contains(id) && std::chrono::steady_clock::now() < deadline) {
+    if (!take_message(begin_limit) && is_gone_) return Error{"the container has ended"};
+  }
+  const auto found = begun_.find(id);
+  if (found == begun_.end()) return Error{"the container did not tell of a process"};
+  return found->second;
+}
+
+}  // namespace muster

@@ -1,0 +1,9 @@
+#include <cstdio>
+
+#include "launcher/hold/hold.h"
+
+int main(int count, char** words) {
+  if (count == 2) return muster::hold(words[1]);
+  std::fputs("usage: muster-hold SOCKET (started by muster's agent)\n", stderr);
+  return 2;
+}
