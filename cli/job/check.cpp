@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "cli/job/image.h"
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
@@ -31,6 +32,8 @@ void sort_by_place(std::vector<Finding>& findings) {
 std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTargets>& known) {
   std::vector<Finding> found = cannot_run_yet(job.file);
   if (!known) return found;
+  job.images = known->images;
+  append(found, image_findings(job.file, job.images));
   ResolvedTarget resolved = resolve_target(job.file, known->targets, known->default_target);
   append(found, std::move(resolved.findings));
   if (resolved.target != nullptr) job.target = *resolved.target;

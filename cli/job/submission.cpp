@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/client/start.h"
+#include "cli/job/image.h"
 #include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
@@ -99,6 +100,8 @@ void fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job
   const fs::path directory = home.job(JobId{spec.name});
   const std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
   or_end(save_trees(home.trees(JobId{spec.name}), trees));
+  const std::string login = login_for_nodes(spec.environment, common);
+  if (!login.empty()) write_file(home.registry_login(JobId{spec.name}), login);
   write_file(directory / "spec.yml", job.text);
   write_file(directory / "spec.json", encode_spec(spec));
 }
@@ -155,13 +158,14 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
   const CheckedJob job = or_end(check_job(wanted, common), invalid_file);
   require_runnable(job, common);
-  const JobSpec spec = named_spec(job, request);
+  JobSpec spec = named_spec(job, request);
   if (!is_job_name(spec.name)) {
     throw VerbEnd(invalid_file,
                   "invalid job name " + quoted_text(spec.name) +
                       "; use 1 to 255 letters, digits, '_' and '-', beginning with a letter or "
                       "digit");
   }
+  pin_image(spec.environment, job.images, common);
   or_end(prepare_home(home));
   const fs::path directory = home.job(JobId{spec.name});
   auto claimed = claim_directory(home, JobId{spec.name});

@@ -1,5 +1,5 @@
-// StageTrees on the node: asks for the blobs that are missing, takes them, builds the trees. The
-// file work runs in child tasks; only arriving blobs are written by the agent itself. Owned by
+// StageTrees on the node: asks for the blobs that are missing, takes them, brings the image, builds
+// the trees. The file work runs in child tasks; only arriving blobs are written by the agent itself. Owned by
 // Agent.
 //
 //   per attempt:  looking -> (WantBlobs) receiving -> looking -> staged | StageDone with an error
@@ -58,7 +58,8 @@ class AttemptStaging {
 
   void look(const AttemptKey& key);
   void looked(const AttemptKey& key, Result<std::string> frame);
-  void fail(const AttemptKey& key, const std::string& error);
+  void fail(const AttemptKey& key, const std::string& error, bool is_lasting = false);
+  void clear_image_parts();
   Status open_store();
 
   const RunDirectory& run_;

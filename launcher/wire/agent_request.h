@@ -138,14 +138,27 @@ struct CheckNode {
                 measures, failed_ago, health, asked_step, saves)
 };
 
+// The image that a job's ranks run in. What is at `place` below the job's directory, where the
+// trees have such a one, is it; else the node pulls it.
+struct ImagePull {
+  static constexpr const char* place = "image";
+  std::string name;    // in full
+  std::string digest;  // sha256:<hex>; empty: what the node holds under the name is good
+  std::int64_t bytes = 0;
+  std::string login;  // a registry's, as in auth.json; a secret; empty: none
+
+  MUSTER_FIELDS(name, digest, bytes, login)
+};
+
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
 struct StageTrees {
   static constexpr const char* kind = "stage_trees";
   JobId job;
   AttemptId attempt;
   std::vector<Tree> trees;
+  std::optional<ImagePull> image{};
 
-  MUSTER_FIELDS(job, attempt, trees)
+  MUSTER_FIELDS(job, attempt, trees, image)
 };
 
 // Payload: bytes of the blob at `offset`.

@@ -101,10 +101,13 @@ launcher/agent/watch: launcher/wire runtime/checkpoint runtime/protocol schedule
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
+launcher/image: launcher/os launcher/staging scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
 launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
 launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
-launcher/agent/attempt: launcher/agent/container
+launcher/agent/image: launcher/agent/container launcher/agent/node launcher/image launcher/os
+launcher/agent/image: launcher/staging launcher/wire scheduler/model
+launcher/agent/attempt: launcher/agent/container launcher/image
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/metric_sources launcher/agent/node
 launcher/agent/attempt: launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
@@ -116,9 +119,9 @@ launcher/agent/health: launcher/agent/keeper launcher/agent/node launcher/os lau
 launcher/agent/health: runtime/protocol scheduler/model
 launcher/agent: health/checks health/checks/host launcher/agent/attempt launcher/agent/exec
 launcher/agent: launcher/agent/health launcher/agent/keeper launcher/agent/node launcher/agent/watch
-launcher/agent: launcher/os launcher/staging launcher/wire runtime/protocol scheduler/model
+launcher/agent: launcher/agent/image launcher/os launcher/staging launcher/wire runtime/protocol scheduler/model
 launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
-launcher/controller/agents: launcher/os launcher/staging launcher/transport/link launcher/wire
+launcher/controller/agents: launcher/image launcher/os launcher/staging launcher/transport/link launcher/wire
 launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide scheduler/failure
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
 launcher/controller/agents: scheduler/state
@@ -147,7 +150,7 @@ cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/c
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
 cli/job: cli/client cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
+cli/job: launcher/controller/store launcher/image launcher/os launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
 cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
