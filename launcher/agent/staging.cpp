@@ -94,6 +94,7 @@ std::string first_waiting(const StageTrees& request, const std::set<std::string>
   return "a file";
 }
 
+constexpr Milliseconds told_interval{5000};
 constexpr std::size_t piece_bytes = 1u << 20;  // as for output: cheap frames that take turns
 
 }  // namespace
@@ -129,7 +130,17 @@ void AttemptStaging::look(const AttemptKey& key) {
        home = run_.home](const ChildTasks::Tell& tell) {
         return encode(build_trees(request, store, layout, home, tell));
       },
-      stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); });
+      stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); },
+      [this, key](const std::string& doing) { told(key, doing); });
+  entry.told_at = boot_time();
+}
+
+// What is short is not told of.
+void AttemptStaging::told(const AttemptKey& key, const std::string& doing) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || boot_time() - found->second.told_at < told_interval) return;
+  found->second.told_at = boot_time();
+  line_.send(StageMoved{key.job, key.attempt, doing});
 }
 
 void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
@@ -213,9 +224,9 @@ bool AttemptStaging::knows(const JobId& job) const {
   return std::ranges::any_of(entries_, [&job](const auto& item) { return item.first.job == job; });
 }
 
-void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool is_lasting) {
+void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool lasting) {
   entries_.erase(key);
-  line_.send(StageDone{key.job, key.attempt, error, is_lasting});
+  line_.send(StageDone{key.job, key.attempt, error, lasting});
 }
 
 // A child was killed, perhaps in a pull.
