@@ -15,6 +15,7 @@
 
 #include "cli/client/start.h"
 #include "cli/job/image.h"
+#include "cli/job/image_files.h"
 #include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
@@ -95,10 +96,22 @@ std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const Com
   return trees;
 }
 
-void fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
-                    const CommonOptions& common) {
+// Built, pinned, fetched: what the nodes need for it is in the trees, or known by its digest.
+void prepare_image(const Home& home, JobSpec& spec, const CheckedJob& job,
+                   const std::optional<ImageBuild>& build, std::vector<Tree>& trees,
+                   const CommonOptions& common) {
+  const std::string directory = home.job(JobId{spec.name});
+  if (build) build_image(*build, spec.environment, directory, common);
+  auto tree =
+      image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
+  if (tree) trees.push_back(std::move(*tree));
+}
+
+void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
+                    const std::optional<ImageBuild>& build, const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
-  const std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  prepare_image(home, spec, job, build, trees, common);
   or_end(save_trees(home.trees(JobId{spec.name}), trees));
   const std::string login = login_for_nodes(spec.environment, common);
   if (!login.empty()) write_file(home.registry_login(JobId{spec.name}), login);
@@ -165,14 +178,15 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
                       "; use 1 to 255 letters, digits, '_' and '-', beginning with a letter or "
                       "digit");
   }
-  pin_image(spec.environment, job.images, common);
+  const auto build = plan_build(spec.environment, job.images, common);
+  if (!build) pin_image(spec.environment, job.images, common);
   or_end(prepare_home(home));
   const fs::path directory = home.job(JobId{spec.name});
   auto claimed = claim_directory(home, JobId{spec.name});
   const bool is_taken = !claimed && fs::exists(directory);
   const Fd lock = or_end(std::move(claimed), is_taken ? invalid_file : internal_error);
   try {
-    fill_directory(home, spec, job, common);
+    fill_directory(home, spec, job, build, common);
     return hand_over(home, spec, job, common);
   } catch (const VerbEnd&) {
     std::error_code ignored;

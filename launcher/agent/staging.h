@@ -1,6 +1,6 @@
 // StageTrees on the node: asks for the blobs that are missing, takes them, brings the image, builds
-// the trees. The file work runs in child tasks; only arriving blobs are written by the agent itself. Owned by
-// Agent.
+// the trees. The file work runs in child tasks; only arriving blobs are written by the agent
+// itself. Owned by Agent.
 //
 //   per attempt:  looking -> (WantBlobs) receiving -> looking -> staged | StageDone with an error
 //

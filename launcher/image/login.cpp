@@ -48,7 +48,9 @@ Json object_in(const Json& json, const char* key) {
 }
 
 std::string login_text(const std::string& registry, const Json& entry) {
-  return Json{{"auths", {{registry, entry}}}}.dump();
+  Json logins = {{registry, entry}};
+  if (registry == "docker.io") logins[hub] = entry;  // docker asks for that
+  return Json{{"auths", logins}}.dump();
 }
 
 Result<std::string> by_helper(const std::string& helper, const std::string& name,

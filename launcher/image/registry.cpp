@@ -116,7 +116,11 @@ std::string plain_words(std::string_view said) {
     const std::size_t end = std::min(words.find_first_of(" \"'\\", at), words.size());
     words.erase(at, end - at);
   }
-  if (const auto at = words.rfind("level=fatal msg="); at != words.npos) words.erase(0, at + 16);
+  constexpr std::string_view fatal = "level=fatal msg=\"";
+  if (const auto at = words.rfind(fatal); at != words.npos) {
+    words.erase(0, at + fatal.size());
+    if (words.ends_with('"')) words.pop_back();
+  }
   return shortened(without_controls(replaced(words, "\\\"", "'")), most_bytes);
 }
 

@@ -150,7 +150,7 @@ cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/c
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
 cli/job: cli/client cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/controller/store launcher/image launcher/os launcher/staging launcher/wire runtime/estimate
+cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
 cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal

@@ -2,8 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "launcher/agent/node/spawn.h"
 #include "launcher/image/name.h"
 #include "launcher/image/registry.h"
 #include "launcher/os/private_directory.h"
@@ -28,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds look_interval{20};
-constexpr int looks_between_reports = 25;  // of half a second: a person reads it
+constexpr std::chrono::milliseconds wait_interval{500};  // for another job's pull
 
 std::string images_in(const std::string& home) {
   return home + "/images";
@@ -39,32 +37,6 @@ std::optional<Fd> lock_of(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
   return file;
-}
-
-std::int64_t bytes_below(const std::string& directory) {
-  std::int64_t bytes = 0;
-  std::error_code failed;
-  fs::recursive_directory_iterator at(directory, failed);
-  for (; !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
-    std::error_code gone;
-    const auto size = at->is_regular_file(gone) ? at->file_size(gone) : 0;
-    if (!gone) bytes += static_cast<std::int64_t>(size);
-  }
-  return bytes;
-}
-
-std::string content_of(const Fd& file) {
-  std::string text;
-  ::lseek(file.get(), 0, SEEK_SET);
-  read_whole(file.get(), text);
-  return text;
-}
-
-Fd memory_file(const char* name, std::string_view text = {}) {
-  Fd file(::memfd_create(name, MFD_CLOEXEC));
-  const bool is_whole =
-      file && write_all(file.get(), text) && ::lseek(file.get(), 0, SEEK_SET) == 0;
-  return is_whole ? std::move(file) : Fd();
 }
 
 // A process dies a moment after what started it: it may still make files.
@@ -104,7 +76,7 @@ std::optional<ImageFetch::Failure> ImageFetch::bring(const std::string& layout) 
   std::optional<Fd> lock;
   while (!(lock = lock_of(directory_ + "/" + key_ + ".lock"))) {
     tell_("the image, which another job pulls");
-    std::this_thread::sleep_for(look_interval * looks_between_reports);
+    std::this_thread::sleep_for(wait_interval);
   }
   const auto is_come = is_here();
   if (is_come && *is_come) return std::nullopt;
@@ -123,7 +95,12 @@ std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& la
   if (::symlink("/dev/stdin", (part + "/config.json").c_str()) != 0) {
     return Failure{system_error("write below " + part).message};
   }
-  const Ended ended = run(pull_words(layout), true);
+  const ProgramEnd ended = run_watched(
+      {.argv = pull_words(layout),
+       .environment = environment_,
+       .input = wanted_.login,
+       .fills = part,
+       .on_moved = [this](std::int64_t come) { tell_(image_progress(come, wanted_.bytes)); }});
   const std::string from = layout.empty() ? " from the registry " + registry_of(wanted_.name) : "";
   const std::string what = "could not bring the image " + wanted_.name + from + ": ";
   if (!ended.is_ok) {
@@ -156,46 +133,20 @@ ImageFetch::Words ImageFetch::pull_words(const std::string& layout) const {
 }
 
 bool ImageFetch::has(const std::string& name) {
-  if (runtime_ == ContainerRuntime::docker)
-    return run({"docker", "image", "inspect", name}, false).is_ok;
-  return run({"podman", "image", "exists", name}, false).is_ok;
+  if (runtime_ == ContainerRuntime::docker) return run({"docker", "image", "inspect", name}).is_ok;
+  return run({"podman", "image", "exists", name}).is_ok;
 }
 
+// And under its own, for jobs that come while the registry cannot be asked.
 bool ImageFetch::give_name(const std::string& name) {
   const char* const program = runtime_ == ContainerRuntime::docker ? "docker" : "podman";
-  return run({program, "tag", name, name_on_node(wanted_.name, wanted_.digest)}, false).is_ok;
+  const bool is_tagged = digest_in(wanted_.name).empty() && !is_of_no_registry(wanted_.name);
+  if (is_tagged && !run({program, "tag", name, wanted_.name}).is_ok) return false;
+  return run({program, "tag", name, name_on_node(wanted_.name, wanted_.digest)}).is_ok;
 }
 
-// Dies with this process.
-ImageFetch::Ended ImageFetch::run(const Words& words, bool is_watched) {
-  const Fd input = memory_file("input", is_watched ? wanted_.login : "");
-  const Fd output = memory_file("output"), errors = memory_file("errors");
-  SpawnRequest request;
-  request.argv = words;
-  request.environment = environment_;
-  request.directory = "/";
-  request.input = input.get();
-  request.output = output.get();
-  request.errors = errors.get();
-  const auto child = input && output && errors ? spawn(request) : system_error("run " + words[0]);
-  if (!child) return {false, {}, child.error().message};
-  int status = 0;
-  for (int looks = 1; ::waitpid(*child, &status, WNOHANG) == 0; ++looks) {
-    std::this_thread::sleep_for(look_interval);
-    if (!is_watched || looks % looks_between_reports != 0) continue;
-    report(text_of_file("/proc/" + std::to_string(*child) + "/io") +
-               std::to_string(::lseek(errors.get(), 0, SEEK_END)),
-           bytes_below(environment_["TMPDIR"]));
-  }
-  return {WIFEXITED(status) && WEXITSTATUS(status) == 0, content_of(output), content_of(errors)};
-}
-
-// Nothing is told of a pull that does not move: it has a limit.
-void ImageFetch::report(const std::string& counters, std::int64_t come) {
-  std::string seen = counters + " " + std::to_string(come);
-  if (seen == seen_) return;
-  seen_ = std::move(seen);
-  tell_(image_progress(come, wanted_.bytes));
+ProgramEnd ImageFetch::run(const Words& words) {
+  return run_watched({.argv = words, .environment = environment_});
 }
 
 void remove_left_image_parts(const std::string& home) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "launcher/agent/container/runtime.h"
+#include "launcher/agent/image/program.h"
 #include "launcher/wire/agent_request.h"
 
 namespace muster {
@@ -35,19 +36,13 @@ class ImageFetch {
   std::optional<Failure> bring(const std::string& layout);
 
  private:
-  struct Ended {
-    bool is_ok = false;
-    std::string output;
-    std::string errors;
-  };
   using Words = std::vector<std::string>;
 
   bool has(const std::string& name);
   bool give_name(const std::string& name);
   std::optional<Failure> bring_alone(const std::string& layout);
   Words pull_words(const std::string& layout) const;
-  Ended run(const Words& words, bool is_watched);
-  void report(const std::string& counters, std::int64_t come);
+  ProgramEnd run(const Words& words);
 
   ImagePull wanted_;
   std::string directory_;
@@ -55,7 +50,6 @@ class ImageFetch {
   std::map<std::string, std::string> environment_;
   Tell tell_;
   ContainerRuntime runtime_ = ContainerRuntime::podman;
-  std::string seen_;  // counters that move while anything does
 };
 
 // What killed pulls have left in a home.
