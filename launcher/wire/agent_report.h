@@ -83,8 +83,9 @@ struct StageDone {
   JobId job;
   AttemptId attempt;
   std::string error;
+  bool lasting = false;  // it would fail on every node
 
-  MUSTER_FIELDS(job, attempt, error)
+  MUSTER_FIELDS(job, attempt, error, lasting)
 };
 
 struct PortsDone {

@@ -29,6 +29,7 @@ scheduler/explain: scheduler/apply scheduler/failure scheduler/model scheduler/n
 scheduler/explain: scheduler/restart scheduler/state
 scheduler/text: -
 templates/yaml: scheduler/model
+templates/resource: scheduler/model templates/yaml
 templates/job: scheduler/model templates/yaml
 templates/pipeline: scheduler/model templates/job templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
@@ -101,6 +102,7 @@ launcher/agent/watch: launcher/wire runtime/checkpoint runtime/protocol schedule
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
+launcher/data: launcher/os launcher/staging launcher/wire scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
 launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
 launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
@@ -146,7 +148,9 @@ cli/health: templates/profile templates/yaml
 cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/checks/host
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
-cli/job: cli/client cli/grammar cli/terminal health/benchmark health/checks/host
+cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
+cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
+cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
 cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
