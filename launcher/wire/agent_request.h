@@ -150,6 +150,20 @@ struct ImagePull {
   MUSTER_FIELDS(name, digest, bytes, login)
 };
 
+// Data of a store that an input names. The manifest, a list of its files, is a blob that comes with
+// the trees; the node fetches what it lists into its cache.
+struct StagedData {
+  std::string input;
+  std::string manifest;      // SHA-256 of the list
+  std::string config;        // of rclone, with credentials: never journaled, logged or written
+  std::string source;        // what it lists lies below, as rclone names it: "store:container/path"
+  std::string cache{};       // directory; empty: the node's own
+  std::string size = "80%";  // that the cache may take: of its file system, or bytes
+  bool is_file = false;      // the input is the one file listed
+
+  MUSTER_FIELDS(input, manifest, config, source, cache, size, is_file)
+};
+
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
 struct StageTrees {
   static constexpr const char* kind = "stage_trees";
@@ -157,8 +171,9 @@ struct StageTrees {
   AttemptId attempt;
   std::vector<Tree> trees;
   std::optional<ImagePull> image{};
+  std::vector<StagedData> data{};
 
-  MUSTER_FIELDS(job, attempt, trees, image)
+  MUSTER_FIELDS(job, attempt, trees, image, data)
 };
 
 // Payload: bytes of the blob at `offset`.

@@ -59,8 +59,15 @@ struct InputSpec {
   InputMode mode = InputMode::ro_mount;
   PathKind path_kind = PathKind::none;
   std::string path;  // absolute for `local`
+  // Of data in a store, as it was listed at submission: SHA-256 of the list of its files (a
+  // manifest), empty where nothing was listed.
+  std::string data_version{};
+  std::int64_t data_bytes = 0;
+  std::int64_t data_files = 0;
+  bool in_place = false;  // a local path that every node has: never copied
 
-  MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path)
+  MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path, data_version, data_bytes,
+                data_files, in_place)
 };
 
 struct OutputSpec {

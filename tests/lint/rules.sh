@@ -29,6 +29,7 @@ scheduler/explain: scheduler/apply scheduler/failure scheduler/model scheduler/n
 scheduler/explain: scheduler/restart scheduler/state
 scheduler/text: -
 templates/yaml: scheduler/model
+templates/resource: scheduler/model templates/yaml
 templates/job: scheduler/model templates/yaml
 templates/pipeline: scheduler/model templates/job templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
@@ -102,6 +103,7 @@ launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/s
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
 launcher/image: launcher/os launcher/staging scheduler/model
+launcher/data: launcher/os launcher/staging launcher/wire scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
 launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
 launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
@@ -149,8 +151,11 @@ cli/health: templates/profile templates/yaml
 cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/checks/host
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
-cli/job: cli/client cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os launcher/staging launcher/wire runtime/estimate
+cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
+cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
+cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
+cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os
+cli/job: launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
 cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
