@@ -1,5 +1,8 @@
 #include "cli/job/image_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <filesystem>
 #include <limits>
 
@@ -90,6 +93,36 @@ void copy_image(const EnvironmentSpec& environment, bool is_built, const std::st
                 "cannot fetch the image " + environment.pull_name + ": " + words);
 }
 
+// What it says stays when it fails.
+void podman_build(const ImageBuild& build, const Home& home, const CommonOptions& common) {
+  const std::string hash = build.name.substr(build.name.rfind(':') + 1);
+  const fs::path place = home.root / "images" / (hash + ".build");
+  const std::string log = place.string() + ".log";
+  fs::create_directories(place);
+  fs::remove(log);
+  put_file(place / "Dockerfile", build.dockerfile);
+  if (!build.conda.empty()) put_file(place / "conda.yml", build.conda);
+  const std::string context = build.context.empty() ? place.string() : build.context;
+  notice("image is built of " + context + "; what podman says: " + log, common);
+  const ProgramEnd ended = run_watched(
+      {.argv = {"podman", "build", "--timestamp", "0", "--isolation", "chroot", "--network", "host",
+                "--tag", build.name, "--file", (place / "Dockerfile").string(), context},
+       .environment = own_environment(),
+       .log = log,
+       .silence = build_silence});
+  if (!ended.is_ok) {
+    throw VerbEnd(invalid_file, "the image was not built; the end of " + log + ":\n" +
+                                    without_controls(ended.errors));
+  }
+}
+
+// Of two submissions at once the second finds what the first has brought.
+Fd lock_of_image(const fs::path& path) {
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock && ::flock(lock.get(), LOCK_EX) == 0) return lock;
+  throw VerbEnd(internal_error, system_error("lock " + path.string()).message);
+}
+
 }  // namespace
 
 std::optional<ImageBuild> plan_build(const EnvironmentSpec& environment,
@@ -115,28 +148,10 @@ std::optional<ImageBuild> plan_build(const EnvironmentSpec& environment,
   return build;
 }
 
-void build_image(const ImageBuild& build, EnvironmentSpec& environment,
-                 const std::string& directory, const CommonOptions& common) {
+void build_image(const ImageBuild& build, EnvironmentSpec& environment, const Home& home,
+                 const CommonOptions& common) {
   environment.image = environment.pull_name = build.name;
-  if (!run_here({"podman", "image", "exists", build.name}).is_ok) {
-    const fs::path place = fs::path(directory) / "build";
-    fs::create_directories(place);
-    put_file(place / "Dockerfile", build.dockerfile);
-    if (!build.conda.empty()) put_file(place / "conda.yml", build.conda);
-    const std::string context = build.context.empty() ? place.string() : build.context;
-    const std::string log = (fs::path(directory) / "build.log").string();
-    notice("image is built of " + context + "; its log: " + log, common);
-    const ProgramEnd ended = run_watched(
-        {.argv = {"podman", "build", "--timestamp", "0", "--isolation", "chroot", "--network",
-                  "host", "--tag", build.name, "--file", (place / "Dockerfile").string(), context},
-         .environment = own_environment(),
-         .log = log,
-         .silence = build_silence});
-    if (!ended.is_ok) {
-      throw VerbEnd(invalid_file, "the image was not built; the last lines of podman:\n" +
-                                      without_controls(ended.errors));
-    }
-  }
+  if (!run_here({"podman", "image", "exists", build.name}).is_ok) podman_build(build, home, common);
   const ProgramEnd told =
       run_here({"podman", "image", "inspect", "--format", "{{.Digest}}", build.name});
   environment.digest = trimmed(told.output);
@@ -157,6 +172,7 @@ std::optional<Tree> image_tree(EnvironmentSpec& environment, bool is_built, cons
   const fs::path directory = home.root / "images" / key;
   fs::create_directories(directory.parent_path());
   const fs::path list = directory.string() + ".json";
+  const Fd lock = lock_of_image(directory.string() + ".lock");
   auto known = load_trees(list);
   if (!known || known->size() != 1 || !missing_blobs(*known, store).empty()) {
     copy_image(environment, is_built, directory.string(), common);

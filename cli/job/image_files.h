@@ -30,10 +30,10 @@ struct ImageBuild {
 std::optional<ImageBuild> plan_build(const EnvironmentSpec& environment,
                                      const ImageSettings& images, const CommonOptions& common);
 
-// One build for each content. What it says goes to a file in `directory`, its last lines to who
+// One build for each content. What it says goes to a file below the home, its last lines to who
 // waits. The environment then has the image.
-void build_image(const ImageBuild& build, EnvironmentSpec& environment,
-                 const std::string& directory, const CommonOptions& common);
+void build_image(const ImageBuild& build, EnvironmentSpec& environment, const Home& home,
+                 const CommonOptions& common);
 
 // The tree that brings the image to nodes. Nothing: they have it, or pull it themselves.
 std::optional<Tree> image_tree(EnvironmentSpec& environment, bool is_built, const Home& home,

@@ -96,24 +96,17 @@ std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const Com
   return trees;
 }
 
-// Built, pinned, fetched: what the nodes need for it is in the trees, or known by its digest.
-void prepare_image(const Home& home, JobSpec& spec, const CheckedJob& job,
-                   const std::optional<ImageBuild>& build, std::vector<Tree>& trees,
-                   const CommonOptions& common) {
-  const std::string directory = home.job(JobId{spec.name});
-  if (build) build_image(*build, spec.environment, directory, common);
-  auto tree =
-      image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
-  if (tree) trees.push_back(std::move(*tree));
-}
-
 void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
                     const std::optional<ImageBuild>& build, const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
   std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
-  prepare_image(home, spec, job, build, trees, common);
+  if (build) build_image(*build, spec.environment, home, common);
+  auto image =
+      image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
+  const bool is_brought = image.has_value();
+  if (image) trees.push_back(std::move(*image));
   or_end(save_trees(home.trees(JobId{spec.name}), trees));
-  const std::string login = login_for_nodes(spec.environment, common);
+  const std::string login = is_brought ? "" : login_for_nodes(spec.environment, common);
   if (!login.empty()) write_file(home.registry_login(JobId{spec.name}), login);
   write_file(directory / "spec.yml", job.text);
   write_file(directory / "spec.json", encode_spec(spec));

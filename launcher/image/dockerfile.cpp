@@ -101,13 +101,14 @@ std::vector<std::string> base_images(std::string_view dockerfile) {
 std::string with_base_images(std::string_view dockerfile,
                              const std::map<std::string, std::string>& others) {
   std::string text;
-  visit_lines(dockerfile, [&](std::string_view line, const std::string& written,
-                              const std::string& image) {
-    std::string whole(line);
-    const auto other = others.find(image);
-    if (other != others.end()) whole.replace(whole.find(written), written.size(), other->second);
-    text += whole + "\n";
-  });
+  visit_lines(dockerfile,
+              [&](std::string_view line, const std::string& written, const std::string& image) {
+                std::string whole(line);
+                const auto other = others.find(image);
+                if (other != others.end())
+                  whole.replace(whole.find(written), written.size(), other->second);
+                text += whole + "\n";
+              });
   return text;
 }
 

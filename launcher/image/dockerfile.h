@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// The images behind FROM, with the defaults of ARG before it, in order, each once: without `scratch`
-// and the names of earlier stages.
+// The images behind FROM, with the defaults of ARG before it, in order, each once: without
+// `scratch` and the names of earlier stages.
 std::vector<std::string> base_images(std::string_view dockerfile);
 // With these for those.
 std::string with_base_images(std::string_view dockerfile,
@@ -33,8 +33,8 @@ class DockerIgnore {
   std::vector<Line> lines_;
 };
 
-// Of the files' names, modes and contents, as far as the build sees them, and of `dockerfile`: equal
-// where an image built before is the same.
+// Of the files' names, modes and contents, as far as the build sees them, and of `dockerfile`:
+// equal where an image built before is the same.
 Result<std::string> build_hash(const std::filesystem::path& context, std::string_view dockerfile);
 
 // That puts a conda environment into an image.

@@ -10,7 +10,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t most_entries = 1000;
+constexpr std::size_t most_image_names = 1000;
 
 std::vector<std::string> read_allowed(const Value& value) {
   std::vector<std::string> patterns = value.texts();
@@ -27,7 +27,7 @@ std::vector<std::string> read_allowed(const Value& value) {
 std::map<std::string, std::string> read_names(const Value& value, std::string_view also,
                                               const char* expected) {
   std::map<std::string, std::string> names = value.text_map();
-  if (names.size() > most_entries) value.error("expected at most 1000 entries");
+  if (names.size() > most_image_names) value.error("expected at most 1000 entries");
   for (const auto& [from, to] : names) {
     const bool is_plain = is_word_of(from, also) && is_word_of(to, "-_./:@") && to[0] != '-';
     if (!is_plain) value.error(expected + quoted_text(from) + ": " + quoted_text(to));

@@ -3,7 +3,7 @@
 # started while the registry is down, refused with its own words; and no login anywhere it could be
 # read. The registry is Debian's, the images are made here, of busybox alone.
 . "$(dirname "$0")/harness.sh"
-for program in podman skopeo docker-registry htpasswd; do
+for program in podman skopeo docker-registry perl; do
   command -v "$program" >/dev/null || skip "no $program"
 done
 [ -x /bin/busybox ] || skip "no busybox"
@@ -26,8 +26,9 @@ storage: {filesystem: {rootdirectory: $work/registry}}
 http: {addr: $host}
 auth: {htpasswd: {realm: lab, path: $work/users}}
 YAML
-htpasswd -Bbn ann "$password" >"$work/users"
+perl -e 'print "ann:", crypt($ARGV[0], q($2y$05$abcdefghijklmnopqrstuu))' "$password" >"$work/users"
 registry=""
+seeker=""
 registry_up() {
   docker-registry serve "$work/registry.yml" >>"$work/registry.log" 2>&1 &
   registry=$!
@@ -37,6 +38,7 @@ registry_down() { kill "$registry"; wait "$registry" 2>/dev/null; registry=""; }
 names=()
 forget() {
   [ -z "$registry" ] || kill "$registry"
+  [ -z "$seeker" ] || kill "$seeker"
   podman rmi --force "${names[@]}" >/dev/null 2>&1
 }
 trap 'code=$?; forget; (exit $code); finish' EXIT
@@ -77,18 +79,18 @@ digest_of() { # JOB
 }
 
 # --- pinned, pulled once, run by both nodes; the login is nowhere
-(while [ ! -e "$work/over" ]; do
-  for file in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do
-    [ "${file#/proc/$BASHPID/}" = "$file" ] && cat "$file" 2>/dev/null
-  done | grep -aqF -e "$login" -e "$password" && touch "$work/leak"
+printf '%s\n' "$login" "$password" >"$work/secrets"
+(while [ -d "$work" ] && [ ! -e "$work/over" ]; do
+  cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | grep -aqFf "$work/secrets" 2>/dev/null &&
+    touch "$work/leak"
 done) &
 seeker=$!
 job first "$host/lab/tiny:1"
 expect 0 "$MUSTER" plan "$work/first.yml"
-has out "$host/lab/tiny@sha256:"; has out "MB"
+has out "$host/lab/tiny@sha256:"; has out "MiB"
 expect 0 "$MUSTER" run "$work/first.yml" --name first
 has out "mark of tiny:1"; has out "rank 0"; has out "rank 1"
-touch "$work/over"; wait "$seeker"
+touch "$work/over"; wait "$seeker"; seeker=""
 [ ! -e "$work/leak" ] || fail "the login was in the words or variables of a process"
 digest=$(digest_of first)
 names+=("localhost/muster/image:${digest#sha256:}")
@@ -98,9 +100,9 @@ layers=$(grep "GET /v2/lab/tiny/blobs/" "$work/registry.log" | grep -c 'podman\|
 [ "$layers" -le 8 ] || fail "$layers parts were fetched"
 [ "$(stat -c %a "$MUSTER_HOME/jobs/first/registry.json")" = 600 ] || fail "mode of the login"
 grep -q other "$MUSTER_HOME/jobs/first/registry.json" && fail "a login at another registry"
-grep -rlaF -e "$login" -e "$password" "$MUSTER_HOME" | grep -v '/registry.json$' &&
+grep -rlaFf "$work/secrets" "$MUSTER_HOME" | grep -v '/registry.json$' &&
   fail "the login is in these files"
-"$MUSTER" show first -o json | grep -qF -e "$login" -e "$password" && fail "show tells the login"
+"$MUSTER" show first -o json | grep -qFf "$work/secrets" && fail "show tells the login"
 [ -z "$(find "$MUSTER_HOME" -name '*.part')" ] || fail "parts of a pull are left"
 
 # --- the registry's own words, before there is a job
@@ -121,6 +123,45 @@ has err "containers.allow"
 job named "hub.example/lab/tiny:1"
 expect 0 "$MUSTER" run "$work/named.yml" --cluster "$work/site.yml" --name named
 has out "mark of tiny:1"; [ "$(digest_of named)" = "$digest" ] || fail "digest by a mirror"
+
+# --- built here, once for each content, by what it begins with
+build() { # FILE KEY: VALUE
+  printf 'command: made\nenvironment: {%s}\ncompute: local\n' "$2" >"$work/$1.yml"
+}
+mkdir "$work/context"
+cat >"$work/context/Dockerfile" <<DOCKER
+FROM $host/lab/tiny:1
+COPY made /bin/
+RUN cat /bin/made >/copied
+DOCKER
+printf '#!/bin/sh\necho "made by a build"; cat /mark\n' >"$work/context/made"
+chmod 755 "$work/context/made"
+build build "build: {path: $work/context}"
+expect 0 "$MUSTER" run "$work/build.yml" --name build
+has out "made by a build"; has out "mark of tiny:1"; has err "image is built"
+names+=("$("$MUSTER" show build -o json | grep -o 'localhost/muster/build:[0-9a-f]*' | head -n 1)")
+expect 0 "$MUSTER" run "$work/build.yml" --name build-again
+has out "made by a build"; grep -q "image is built" "$work/err" && fail "it was built twice"
+printf 'RUN echo out of; exit 3\n' >>"$work/context/Dockerfile"
+expect 90 "$MUSTER" submit "$work/build.yml" --name build-fails; has err "out of"
+# A conda that makes the prefix, as a real one does.
+cat >"$work/image/bin/conda" <<'CONDA'
+#!/bin/sh
+mkdir -p "$4/bin"
+{ echo '#!/bin/sh'; echo "echo made by conda, of"; sed 's/^/echo /' "$6"; } >"$4/bin/made"
+chmod 755 "$4/bin/made"
+CONDA
+chmod 755 "$work/image/bin/conda"
+for word in mkdir sed chmod; do ln -s busybox "$work/image/bin/$word"; done
+offer conda:1
+printf 'name: lab\n' >"$work/conda.yml"
+printf 'name: made-env\nimage: %s\nconda_file: conda.yml\n' "$host/lab/conda:1" >"$work/env.yml"
+expect 0 "$MUSTER" environment create --file "$work/env.yml"; has out "made-env:1"
+printf "command: made\nenvironment: azureml:made-env@latest\ncompute: local\n" \
+  >"$work/conda-job.yml"
+expect 0 "$MUSTER" run "$work/conda-job.yml" --name conda
+has out "made by conda, of"; has out "name: lab"
+names+=("$("$MUSTER" show conda -o json | grep -o 'localhost/muster/build:[0-9a-f]*' | head -n 1)")
 
 # --- brought by the submitter, for nodes that do not see the registry
 offer brought:1

@@ -121,9 +121,11 @@ launcher/agent/health: launcher/agent/keeper launcher/agent/node launcher/os lau
 launcher/agent/health: runtime/protocol scheduler/model
 launcher/agent: health/checks health/checks/host launcher/agent/attempt launcher/agent/exec
 launcher/agent: launcher/agent/health launcher/agent/keeper launcher/agent/node launcher/agent/watch
-launcher/agent: launcher/agent/image launcher/os launcher/staging launcher/wire runtime/protocol scheduler/model
+launcher/agent: launcher/agent/image launcher/os launcher/staging launcher/wire runtime/protocol
+launcher/agent: scheduler/model
 launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
-launcher/controller/agents: launcher/image launcher/os launcher/staging launcher/transport/link launcher/wire
+launcher/controller/agents: launcher/image launcher/os launcher/staging launcher/transport/link
+launcher/controller/agents: launcher/wire
 launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide scheduler/failure
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
 launcher/controller/agents: scheduler/state
@@ -158,7 +160,8 @@ cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/
 cli/job: launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
+cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job
+cli/verbs: cli/terminal
 cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
 cli/verbs: scheduler/restart scheduler/state templates templates/cluster templates/job

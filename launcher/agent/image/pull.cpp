@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds look_interval{20};
+constexpr std::chrono::milliseconds part_interval{20};
 constexpr std::chrono::milliseconds wait_interval{500};  // for another job's pull
 
 std::string images_in(const std::string& home) {
@@ -43,7 +43,7 @@ std::optional<Fd> lock_of(const std::string& path) {
 void remove_part(const std::string& path) {
   constexpr int tries_most = 20;
   for (int i = 0; i < tries_most && !remove_tree(path); ++i) {
-    std::this_thread::sleep_for(look_interval);
+    std::this_thread::sleep_for(part_interval);
   }
 }
 

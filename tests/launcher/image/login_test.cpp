@@ -23,7 +23,7 @@ TEST_CASE("of all logins that of the image's registry alone is taken") {
       "https://index.docker.io/v1/": {"auth": "aHVi"}, "https://old.io/v1/": {"auth": "b2xk"}}})";
   CHECK(login(text, "a.io/x:1") == R"({"auths":{"a.io":{"auth":"YTox"}}})");
   CHECK(login(text, "b.io:5000/x/y:1") == R"({"auths":{"b.io:5000":{"auth":"Yjoy"}}})");
-  CHECK(login(text, "docker.io/library/x:1") == 
+  CHECK(login(text, "docker.io/library/x:1") ==
         R"({"auths":{"docker.io":{"auth":"aHVi"},"https://index.docker.io/v1/":{"auth":"aHVi"}}})");
   CHECK(login(text, "old.io/x:1") == R"({"auths":{"old.io":{"auth":"b2xk"}}})");
   CHECK(login(text, "b.io/x:1").empty());
@@ -47,8 +47,8 @@ TEST_CASE("a helper is asked for its registry, and its answer becomes a login") 
       "auths": {"a.io": {}}})";
   CHECK(*login_in(text, "a.io/x:1", ask) == R"({"auths":{"a.io":{"auth":"YW5uOnMz"}}})");
   CHECK(asked == "acr a.io");
-  CHECK(login_in(text, "docker.io/library/x:1", ask)->starts_with(
-      R"({"auths":{"docker.io":{"auth":"YW5uOnMz"},)"));
+  CHECK(login_in(text, "docker.io/library/x:1", ask)
+            ->starts_with(R"({"auths":{"docker.io":{"auth":"YW5uOnMz"},)"));
   CHECK(asked == "desktop https://index.docker.io/v1/");
   const AskHelper token = [](const std::string&, const std::string&) {
     return Result<std::string>(R"({"Username": "<token>", "Secret": "t"})");

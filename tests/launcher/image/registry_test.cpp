@@ -22,9 +22,11 @@ TEST_CASE("in a list of images that of this platform is taken, and attestations 
   const std::string here = machine == "x86_64\n" ? "amd64" : "arm64";
   const std::string text = R"({"manifests": [
       {"digest": "sha256:00", "platform": {"os": "unknown", "architecture": "unknown"}},
-      {"digest": "sha256:11", "platform": {"os": "windows", "architecture": ")" + here + R"("}},
-      {"digest": "sha256:)" + hex + R"(", "platform": {"os": "linux", "architecture": ")" +
-                           here + R"("}}]})";
+      {"digest": "sha256:11", "platform": {"os": "windows", "architecture": ")" +
+                           here + R"("}},
+      {"digest": "sha256:)" +
+                           hex + R"(", "platform": {"os": "linux", "architecture": ")" + here +
+                           R"("}}]})";
   CHECK(read_image_manifest(text)->other == "sha256:" + hex);
   const auto none = read_image_manifest(R"({"manifests": [{"digest": "sha256:22",
       "platform": {"os": "linux", "architecture": "s390x"}}]})");
@@ -54,9 +56,9 @@ TEST_CASE("words about a failure are one line, without retries and signed addres
   CHECK(plain_words("time=\"2026\" level=warning msg=\"Failed, retrying in 1s ... (1/3)\"\n"
                     "Error: reading manifest 1 in h/a: manifest unknown: manifest unknown\n") ==
         "Error: reading manifest 1 in h/a: manifest unknown: manifest unknown");
-  CHECK(plain_words("time=\"2026\" level=fatal msg=\"Error parsing image name \\\"docker://h/a:1\\\": "
-                    "no such host\"") ==
-        "Error parsing image name 'docker://h/a:1': no such host");
+  CHECK(plain_words(
+            "time=\"2026\" level=fatal msg=\"Error parsing image name \\\"docker://h/a:1\\\": "
+            "no such host\"") == "Error parsing image name 'docker://h/a:1': no such host");
   const std::string words =
       plain_words("Error: Get \"https://x.blob.core/a?sig=abc%3D&se=1\": timeout");
   CHECK(words == "Error: Get \"https://x.blob.core/a\": timeout");
