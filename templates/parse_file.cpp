@@ -30,7 +30,7 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
     case FileKind::compute:
       return read_compute_file(root);
     case FileKind::environment:
-      return read_environment_file(root, reading);
+      return read_environment_file(root, reading, job.spec.environment);
     case FileKind::datastore:
       return read_datastore_file(root);
     case FileKind::data_asset:

@@ -13,6 +13,7 @@
 #include "cli/terminal/terminal.h"
 #include "launcher/os/child.h"
 #include "templates/cluster/file.h"
+#include "templates/cluster/images.h"
 #include "templates/cluster/target.h"
 #include "templates/yaml/reader.h"
 
@@ -79,6 +80,7 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     std::ranges::move(file.findings, std::back_inserter(known.findings));
     std::ranges::move(file.targets, std::back_inserter(known.targets));
     std::ranges::move(file.rules, std::back_inserter(known.rules));
+    add_images(known.images, std::move(file.images));
     // Jobs go to the sandbox when they, or a file that was asked for, say so.
     const bool is_asked_for =
         !common.cluster_files.empty() || path != sandbox_cluster_file(::getuid());

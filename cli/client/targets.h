@@ -7,6 +7,7 @@
 
 #include "cli/terminal/common_options.h"
 #include "scheduler/model/compute.h"
+#include "scheduler/model/image_settings.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/result.h"
 #include "templates/yaml/finding.h"
@@ -18,6 +19,7 @@ struct KnownTargets {
   std::vector<ComputeTarget> targets;  // the built-in ones first
   std::string default_target;
   std::vector<RestartRule> rules;  // of the cluster files, in their order
+  ImageSettings images;
   std::vector<Finding> findings;   // about the cluster files
 };
 

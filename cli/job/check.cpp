@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "cli/job/environment.h"
+#include "cli/job/image.h"
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
@@ -29,7 +31,13 @@ void sort_by_place(std::vector<Finding>& findings) {
 
 // What keeps the job from running here, beside what is wrong with its file.
 std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTargets>& known) {
-  std::vector<Finding> found = cannot_run_yet(job.file);
+  std::vector<Finding> found;
+  if (known) {
+    job.images = known->images;
+    found = resolve_environment(job.file, job.images, Home::from_environment());
+    append(found, image_findings(job.file, job.images));
+  }
+  append(found, cannot_run_yet(job.file));
   if (!known) return found;
   ResolvedTarget resolved = resolve_target(job.file, known->targets, known->default_target);
   append(found, std::move(resolved.findings));

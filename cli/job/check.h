@@ -18,6 +18,7 @@ struct CheckedJob {
   JobFile file;
   std::string text;  // as read; empty for a file that could not be
   std::optional<ComputeTarget> target;
+  ImageSettings images;  // of the cluster files
   bool can_run = false;  // a command job without errors and unresolved items
 };
 

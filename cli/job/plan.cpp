@@ -12,6 +12,7 @@
 #include "health/benchmark/plan.h"
 #include "health/checks/host/facts.h"
 #include "launcher/controller/store/store.h"
+#include "launcher/image/name.h"
 #include "scheduler/apply/apply.h"
 #include "scheduler/node/status.h"
 #include "scheduler/state/gate_benchmark.h"
@@ -105,7 +106,7 @@ UnavailableNodes by_journal(const Home& home) {
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
                           const UnavailableNodes& unavailable) {
-  JobPlan plan{spec, target, {}, {}, 1, {}, {}, {}};
+  JobPlan plan{spec, target, {}, {}, 1, {}, {}, {}, {}};
   for (const NodeId& node : eligible_nodes(spec, target)) {
     (unavailable.contains(node) ? plan.unavailable : plan.nodes).push_back(node);
   }
@@ -146,6 +147,7 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
     return Document{{"node", node.value}, {"why", unavailable.at(node)}};
   });
   out["ranks"] = ranks_document(plan);
+  if (!plan.image.empty()) out["image"] = plan.image;
   if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
   out["staged"] = list_of(plan.trees, [](const PlannedTree& planned) {
     return Document{{"place", planned.request.place},
@@ -155,6 +157,28 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
                     {"warnings", planned.tree.warnings}};
   });
   return out;
+}
+
+std::string image_text(const EnvironmentSpec& environment, const std::optional<ImageBuild>& build,
+                       const ComputeTarget& target, const ImageSettings& images) {
+  const std::string nodes = std::to_string(target.nodes.size()) + " nodes";
+  if (build) {
+    const std::string how = is_this_host(target) ? "" : ", brought from here to each node";
+    return build->name + ", built of " + (build->context.empty() ? "conda_file" : build->context) +
+           " on " + joined(build->bases) + how;
+  }
+  if (environment.image.empty()) return {};
+  std::string text = environment.pull_name;
+  const bool has_digest = !environment.digest.empty();
+  if (has_digest) text = with_digest(text, environment.digest);
+  if (environment.image_bytes > 0) {
+    text += ", " + bytes_text(static_cast<std::uint64_t>(environment.image_bytes));
+  }
+  if (is_of_no_registry(text)) return text + ", which is on the nodes";
+  if (has_digest && images.pull == ImageBringer::controller) {
+    return text + ", fetched here and brought to each of " + nodes;
+  }
+  return text + ", pulled by each node that lacks it";
 }
 
 std::vector<Finding> resume_findings(const JobFile& job, const ComputeTarget& target) {

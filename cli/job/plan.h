@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/job/image_files.h"
 #include "cli/job/memory.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
@@ -49,7 +50,12 @@ struct JobPlan {
   std::vector<RankPlace> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
   std::optional<TrainMemory> memory;  // where the command is muster-train
+  std::string image{};                // where the ranks' one comes from; empty: they have none
 };
+
+// "…, 7.9 GB, pulled by each node"; `build` as plan_build has it.
+std::string image_text(const EnvironmentSpec& environment, const std::optional<ImageBuild>& build,
+                       const ComputeTarget& target, const ImageSettings& images);
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
                           const UnavailableNodes& unavailable);

@@ -14,6 +14,8 @@
 #include <string_view>
 
 #include "cli/client/start.h"
+#include "cli/job/image.h"
+#include "cli/job/image_files.h"
 #include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
@@ -94,11 +96,18 @@ std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const Com
   return trees;
 }
 
-void fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
-                    const CommonOptions& common) {
+void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
+                    const std::optional<ImageBuild>& build, const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
-  const std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  if (build) build_image(*build, spec.environment, home, common);
+  auto image =
+      image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
+  const bool is_brought = image.has_value();
+  if (image) trees.push_back(std::move(*image));
   or_end(save_trees(home.trees(JobId{spec.name}), trees));
+  const std::string login = is_brought ? "" : login_for_nodes(spec.environment, common);
+  if (!login.empty()) write_file(home.registry_login(JobId{spec.name}), login);
   write_file(directory / "spec.yml", job.text);
   write_file(directory / "spec.json", encode_spec(spec));
 }
@@ -155,20 +164,22 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
   const CheckedJob job = or_end(check_job(wanted, common), invalid_file);
   require_runnable(job, common);
-  const JobSpec spec = named_spec(job, request);
+  JobSpec spec = named_spec(job, request);
   if (!is_job_name(spec.name)) {
     throw VerbEnd(invalid_file,
                   "invalid job name " + quoted_text(spec.name) +
                       "; use 1 to 255 letters, digits, '_' and '-', beginning with a letter or "
                       "digit");
   }
+  const auto build = plan_build(spec.environment, job.images, common);
+  if (!build) pin_image(spec.environment, job.images, common);
   or_end(prepare_home(home));
   const fs::path directory = home.job(JobId{spec.name});
   auto claimed = claim_directory(home, JobId{spec.name});
   const bool is_taken = !claimed && fs::exists(directory);
   const Fd lock = or_end(std::move(claimed), is_taken ? invalid_file : internal_error);
   try {
-    fill_directory(home, spec, job, common);
+    fill_directory(home, spec, job, build, common);
     return hand_over(home, spec, job, common);
   } catch (const VerbEnd&) {
     std::error_code ignored;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job/check.h"
+#include "cli/job/image.h"
 #include "cli/job/plan.h"
 #include "cli/job/spec_document.h"
 #include "cli/terminal/escape.h"
@@ -57,6 +58,7 @@ std::string heading(const JobPlan& plan) {
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
   text += "command   " + printable(with_expressions(spec.command)) +
           (spec.command.ends_with('\n') ? "" : "\n");
+  if (!plan.image.empty()) text += "image     " + printable(plan.image) + "\n";
   if (plan.memory) {
     text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
     for (const std::string& remark : plan.memory->remarks) text += "warning   " + remark + "\n";
@@ -103,7 +105,11 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
       or_end(check_job({.path = asked.path, .sets = asked.sets}, common), invalid_file);
   require_runnable(job, common);
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
-  const auto plan = or_end(make_plan(job.file.spec, *job.target, unavailable), invalid_file);
+  JobSpec spec = job.file.spec;
+  const auto build = plan_build(spec.environment, job.images, common);
+  if (!build) pin_image(spec.environment, job.images, common);
+  auto plan = or_end(make_plan(spec, *job.target, unavailable), invalid_file);
+  plan.image = image_text(spec.environment, build, *job.target, job.images);
   report_unavailable(plan, unavailable, common);
   for (const PlannedTree& planned : plan.trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);

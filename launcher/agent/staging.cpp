@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
+#include "launcher/agent/node/spawn.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/collect.h"
 #include "launcher/staging/materialize.h"
@@ -13,12 +15,63 @@ namespace muster {
 
 namespace {
 
+// As for the container that runs it, and how the node reaches the rest of the world.
+Environment environment_of_runtime() {
+  const Environment own = own_environment();
+  Environment environment = base_environment(own);
+  for (const char* name :
+       {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}) {
+    if (const auto found = own.find(name); found != own.end()) environment.insert(*found);
+  }
+  return environment;
+}
+
+// Where the image is not here yet, what brings it; else the files that it came as are not wanted.
+Result<std::optional<ImageFetch>> image_step(StageTrees& request, const std::string& home,
+                                             const ChildTasks::Tell& tell) {
+  std::optional<ImageFetch> fetch;
+  if (!request.image) return fetch;
+  fetch.emplace(*request.image, home, environment_of_runtime(), tell);
+  const auto is_here = fetch->is_here();
+  if (!is_here) return is_here.error();
+  if (!*is_here) return fetch;
+  std::erase_if(request.trees, [](const Tree& tree) { return tree.place == ImagePull::place; });
+  fetch.reset();
+  return fetch;
+}
+
+std::optional<ImageFetch::Failure> bring_image(ImageFetch& fetch, StageTrees& request,
+                                               const BlobStore& store,
+                                               const AttemptLayout& layout) {
+  const auto files = std::ranges::find(request.trees, ImagePull::place, &Tree::place);
+  if (files == request.trees.end()) return fetch.bring("");
+  const std::string directory = layout.job + "/" + files->place;
+  if (Status laid = materialize(*files, store, layout.job); !laid) return {{laid.error().message}};
+  auto failed = fetch.bring(directory);
+  Status removed = remove_tree(directory);
+  if (!failed && !removed) failed.emplace(removed.error().message);
+  request.trees.erase(files);
+  return failed;
+}
+
 // In a child: what is missing, or the trees built and StageDone.
-FromAgent build_trees(const StageTrees& request, const BlobStore& store,
-                      const AttemptLayout& layout, const ChildTasks::Tell& tell) {
+FromAgent build_trees(StageTrees request, const BlobStore& store, const AttemptLayout& layout,
+                      const std::string& home, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
+  auto image = image_step(request, home, tell);
+  if (!image) {
+    done.error = image.error().message;
+    return done;
+  }
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
+  if (*image) {
+    if (const auto failed = bring_image(**image, request, store, layout)) {
+      done.error = failed->why;
+      done.lasting = failed->is_lasting;
+      return done;
+    }
+  }
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
@@ -73,9 +126,9 @@ void AttemptStaging::look(const AttemptKey& key) {
   Entry& entry = entries_[key];
   entry.is_looking = true;
   entry.task = tasks_.run(
-      [request = entry.request, &store = *store_,
-       layout = layout_of(run_, key)](const ChildTasks::Tell& tell) {
-        return encode(build_trees(request, store, layout, tell));
+      [request = entry.request, &store = *store_, layout = layout_of(run_, key),
+       home = run_.home](const ChildTasks::Tell& tell) {
+        return encode(build_trees(request, store, layout, home, tell));
       },
       stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); },
       [this, key](const std::string& doing) { told(key, doing); });
@@ -95,6 +148,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   if (found == entries_.end()) return;
   Entry& entry = found->second;
   entry.is_looking = false;
+  if (!frame && entry.request.image) clear_image_parts();
   if (entry.is_unwanted) return static_cast<void>(entries_.erase(found));
   if (!frame)
     return fail(key, "staging on node " + run_.node.value + " failed: " + frame.error().message);
@@ -107,6 +161,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
     if (!done->error.empty()) return fail(key, done->error, done->lasting);
     entry.is_staged = true;
     entry.request.trees.clear();
+    entry.request.image.reset();
   }
   line_.send_encoded(std::move(*frame));
 }
@@ -172,6 +227,16 @@ bool AttemptStaging::knows(const JobId& job) const {
 void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool lasting) {
   entries_.erase(key);
   line_.send(StageDone{key.job, key.attempt, error, lasting});
+}
+
+// A child was killed, perhaps in a pull.
+void AttemptStaging::clear_image_parts() {
+  tasks_.run(
+      [home = run_.home](const ChildTasks::Tell&) {
+        remove_left_image_parts(home);
+        return std::string();
+      },
+      stall_limit, [](const Result<std::string>&) {});
 }
 
 OutputCollection::OutputCollection(ControllerLine& line) : line_(line) {}

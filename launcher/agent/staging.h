@@ -1,6 +1,6 @@
-// StageTrees on the node: asks for the blobs that are missing, takes them, builds the trees. The
-// file work runs in child tasks; only arriving blobs are written by the agent itself. Owned by
-// Agent.
+// StageTrees on the node: asks for the blobs that are missing, takes them, brings the image, builds
+// the trees. The file work runs in child tasks; only arriving blobs are written by the agent
+// itself. Owned by Agent.
 //
 //   per attempt:  looking -> (WantBlobs) receiving -> looking -> staged | StageDone with an error
 //
@@ -61,6 +61,7 @@ class AttemptStaging {
   void looked(const AttemptKey& key, Result<std::string> frame);
   void told(const AttemptKey& key, const std::string& doing);
   void fail(const AttemptKey& key, const std::string& error, bool lasting = false);
+  void clear_image_parts();
   Status open_store();
 
   const RunDirectory& run_;

@@ -119,13 +119,18 @@ Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> 
   return child;
 }
 
-Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit) {
+Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit,
+                               std::string_view input) {
   const std::string words = joined(argv, " ");
   // Files in memory cannot block the way pipes do.
   const Fd output(::memfd_create("muster-output", MFD_CLOEXEC));
   const Fd errors(::memfd_create("muster-errors", MFD_CLOEXEC));
-  if (!output || !errors) return Error{"cannot run '" + words + "': no file for its output"};
-  const std::array inherited{Inherit{output.get(), 1}, Inherit{errors.get(), 2}};
+  const Fd given(::memfd_create("muster-input", MFD_CLOEXEC));
+  const bool is_ready = output && errors && given && write_all(given.get(), input) &&
+                        ::lseek(given.get(), 0, SEEK_SET) == 0;
+  if (!is_ready) return Error{"cannot run '" + words + "': no file for its output"};
+  const std::array inherited{Inherit{given.get(), 0}, Inherit{output.get(), 1},
+                             Inherit{errors.get(), 2}};
   const auto child = spawn(argv, inherited);
   if (!child) return child.error();
   const auto status = wait_until(*child, Clock::now() + limit);

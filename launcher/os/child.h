@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launcher/os/fd.h"
@@ -25,12 +26,13 @@ struct Inherit {
 // are not named in `inherited` are /dev/null.
 Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> inherited);
 
-// A program of this machine run to its end, within a time limit, with nothing to read. Blocks for
+// A program of this machine run to its end, within a time limit, with this to read. Blocks for
 // that long at most. No shell: the words are the program's arguments.
 
 // What it wrote to standard output; an Error when it ended with anything but 0, with its last
 // words, or did not end in time, in which case it is killed with what it started.
-Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit);
+Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit,
+                               std::string_view input = {});
 
 // Signals as people write them: "SIGTERM", "TERM", "15". Pure.
 

@@ -138,14 +138,42 @@ struct CheckNode {
                 measures, failed_ago, health, asked_step, saves)
 };
 
+// The image that a job's ranks run in. What is at `place` below the job's directory, where the
+// trees have such a one, is it; else the node pulls it.
+struct ImagePull {
+  static constexpr const char* place = "image";
+  std::string name;    // in full
+  std::string digest;  // sha256:<hex>; empty: what the node holds under the name is good
+  std::int64_t bytes = 0;
+  std::string login;  // a registry's, as in auth.json; a secret; empty: none
+
+  MUSTER_FIELDS(name, digest, bytes, login)
+};
+
+// Data of a store that an input names. The manifest, a list of its files, is a blob that comes with
+// the trees; the node fetches what it lists into its cache.
+struct StagedData {
+  std::string input;
+  std::string manifest;      // SHA-256 of the list
+  std::string config;        // of rclone, with credentials: never journaled, logged or written
+  std::string source;        // what it lists lies below, as rclone names it: "store:container/path"
+  std::string cache{};       // directory; empty: the node's own
+  std::string size = "80%";  // that the cache may take: of its file system, or bytes
+  bool is_file = false;      // the input is the one file listed
+
+  MUSTER_FIELDS(input, manifest, config, source, cache, size, is_file)
+};
+
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
 struct StageTrees {
   static constexpr const char* kind = "stage_trees";
   JobId job;
   AttemptId attempt;
   std::vector<Tree> trees;
+  std::optional<ImagePull> image{};
+  std::vector<StagedData> data{};
 
-  MUSTER_FIELDS(job, attempt, trees)
+  MUSTER_FIELDS(job, attempt, trees, image, data)
 };
 
 // Payload: bytes of the blob at `offset`.

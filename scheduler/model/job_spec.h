@@ -6,6 +6,7 @@
 // given".
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,8 +36,13 @@ struct EnvironmentSpec {
   std::string conda_file;  // absolute path, or the inline map as YAML text
   std::string build_path;
   std::string dockerfile_path;
+  // Of `image`, or of what was built, as the submitter found it; what nodes run.
+  std::string digest{};          // sha256:<hex>; empty: the registry was not asked, or did not say
+  std::int64_t image_bytes = 0;  // as they travel; 0: not known
+  std::string pull_name{};       // `image` in full, after the mirrors
 
-  MUSTER_FIELDS(reference, image, conda_file, build_path, dockerfile_path)
+  MUSTER_FIELDS(reference, image, conda_file, build_path, dockerfile_path, digest, image_bytes,
+                pull_name)
 };
 
 enum class DataType { uri_folder, uri_file, mltable, mlflow_model, custom_model, triton_model };
@@ -53,8 +59,15 @@ struct InputSpec {
   InputMode mode = InputMode::ro_mount;
   PathKind path_kind = PathKind::none;
   std::string path;  // absolute for `local`
+  // Of data in a store, as it was listed at submission: SHA-256 of the list of its files (a
+  // manifest), empty where nothing was listed.
+  std::string data_version{};
+  std::int64_t data_bytes = 0;
+  std::int64_t data_files = 0;
+  bool in_place = false;  // a local path that every node has: never copied
 
-  MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path)
+  MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path, data_version, data_bytes,
+                data_files, in_place)
 };
 
 struct OutputSpec {

@@ -6,6 +6,7 @@
 #include "health/checks/check_names.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
+#include "templates/cluster/images.h"
 #include "templates/cluster/remediation.h"
 #include "templates/cluster/target.h"
 #include "templates/profile/shipped.h"
@@ -264,6 +265,7 @@ ClusterFile read_cluster(const Value& root) {
   MapReader policy(map.take("policy"));
   file.rules = read_rule_list(policy.take("rules"));
   policy.finish();
+  file.images = read_images(map);
   map.finish();
   return file;
 }

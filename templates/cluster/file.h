@@ -37,6 +37,7 @@
 //           silence: 8s                   # unanswered for so long, a parent counts as lost
 //   policy:                           # of all jobs that are submitted with this file
 //     rules: []                       # after the job's own: settings/setting_table.h
+//   containers, mirrors, environments, unknown_environment: images.h
 #pragma once
 
 #include <string>
@@ -44,6 +45,7 @@
 #include <vector>
 
 #include "scheduler/model/compute.h"
+#include "scheduler/model/image_settings.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/retention.h"
 #include "templates/yaml/finding.h"
@@ -56,6 +58,7 @@ struct ClusterFile {
   std::vector<ComputeTarget> targets;  // in file order
   std::string default_target;          // empty: `local`
   std::vector<RestartRule> rules;      // `policy.rules`
+  ImageSettings images;
   std::vector<Finding> findings;
 };
 

@@ -1,5 +1,6 @@
 // `environment`: a name, an inline image, or a file read in place.
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/writer.h"
@@ -42,8 +43,10 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
     image.is_to_be_replaced(*text, "an image");
   }
   const Value conda = map.take("conda_file");
-  spec.conda_file =
-      conda.is_map() ? write_yaml(conda.node()) : existing_path(conda, reading, OnDisk::file);
+  const bool is_text = conda.is_scalar() && mentions(conda.node().text, "\n");
+  if (conda.is_map()) spec.conda_file = write_yaml(conda.node());
+  if (is_text) spec.conda_file = conda.node().text;
+  if (!conda.is_map() && !is_text) spec.conda_file = existing_path(conda, reading, OnDisk::file);
   const Value build = map.take("build");
   read_build(build, reading, spec);
   const Value os_type = map.take("os_type");

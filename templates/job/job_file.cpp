@@ -63,16 +63,17 @@ void check_environment(const JobSpec& spec, Refusals& out) {
     out.refuse("environment.image", "environment.image: " + quoted_text(environment.image) +
                                         " is not the name of an image: [REGISTRY/]NAME[:TAG]");
   }
-  if (!environment.build_path.empty()) {
-    out.refuse("environment.build", "images are not built yet: environment.build " +
-                                        quoted_text(environment.build_path) + "; " + cure);
+  if (!environment.build_path.empty() && !other.empty()) {
+    out.refuse("environment.build",
+               other + " is not done in a container yet: environment.build; " + cure);
   }
-  if (!environment.conda_file.empty()) {
+  if (!environment.conda_file.empty() && environment.image.empty()) {
     out.refuse("environment.conda_file",
-               "conda environments are not built yet: environment.conda_file; " + cure);
+               "a conda environment needs 'image', whose conda makes it; " + cure);
   }
   const std::string& reference = environment.reference;
-  if (!reference.empty() && reference != host_environment) {
+  const bool has_image = !environment.image.empty() || !environment.build_path.empty();
+  if (!reference.empty() && reference != host_environment && !has_image) {
     out.warn("environment", "the environment " + quoted_text(reference) +
                                 " is not used: the ranks run in the host's own; 'azureml:host' "
                                 "says so");

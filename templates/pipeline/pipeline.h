@@ -36,7 +36,7 @@ void read_sweep_job(const Value& root, Reading& reading, JobSpec& spec);
 void read_sweep_keys(MapReader& base, Reading& reading, JobSpec& spec);
 
 void read_compute_file(const Value& root);
-void read_environment_file(const Value& root, Reading& reading);
+void read_environment_file(const Value& root, Reading& reading, EnvironmentSpec& spec);
 void read_datastore_file(const Value& root);
 void read_data_asset_file(const Value& root, Reading& reading);
 

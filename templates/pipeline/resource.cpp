@@ -101,7 +101,7 @@ void read_compute_file(const Value& root) {
   map.finish();
 }
 
-void read_environment_file(const Value& root, Reading& reading) {
+void read_environment_file(const Value& root, Reading& reading, EnvironmentSpec& spec) {
   MapReader map = resource(root);
   check_name(map.require("name"));
   take_texts(map, {"version", "inference_config"});
@@ -115,8 +115,7 @@ void read_environment_file(const Value& root, Reading& reading) {
       if (entry.key == key) inner.entries.push_back(entry);
     }
   }
-  EnvironmentSpec ignored;
-  read_environment(Value(reading.keep(std::move(inner)), "", reading.findings), reading, ignored);
+  read_environment(Value(reading.keep(std::move(inner)), "", reading.findings), reading, spec);
   map.finish();
 }
 

@@ -29,6 +29,7 @@ scheduler/explain: scheduler/apply scheduler/failure scheduler/model scheduler/n
 scheduler/explain: scheduler/restart scheduler/state
 scheduler/text: -
 templates/yaml: scheduler/model
+templates/resource: scheduler/model templates/yaml
 templates/job: scheduler/model templates/yaml
 templates/pipeline: scheduler/model templates/job templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
@@ -101,10 +102,14 @@ launcher/agent/watch: launcher/wire runtime/checkpoint runtime/protocol schedule
 launcher/controller/store: launcher/os launcher/wire scheduler/model scheduler/state
 launcher/relay: launcher/os launcher/transport/link launcher/wire
 launcher/staging: launcher/os launcher/wire scheduler/model
+launcher/image: launcher/os launcher/staging scheduler/model
+launcher/data: launcher/os launcher/staging launcher/wire scheduler/model
 launcher/agent/keeper: health/checks/host launcher/agent/node launcher/os launcher/staging
 launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/restart
 launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
-launcher/agent/attempt: launcher/agent/container
+launcher/agent/image: launcher/agent/container launcher/agent/node launcher/image launcher/os
+launcher/agent/image: launcher/staging launcher/wire scheduler/model
+launcher/agent/attempt: launcher/agent/container launcher/image
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/metric_sources launcher/agent/node
 launcher/agent/attempt: launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
@@ -116,9 +121,11 @@ launcher/agent/health: launcher/agent/keeper launcher/agent/node launcher/os lau
 launcher/agent/health: runtime/protocol scheduler/model
 launcher/agent: health/checks health/checks/host launcher/agent/attempt launcher/agent/exec
 launcher/agent: launcher/agent/health launcher/agent/keeper launcher/agent/node launcher/agent/watch
-launcher/agent: launcher/os launcher/staging launcher/wire runtime/protocol scheduler/model
+launcher/agent: launcher/agent/image launcher/os launcher/staging launcher/wire runtime/protocol
+launcher/agent: scheduler/model
 launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
-launcher/controller/agents: launcher/os launcher/staging launcher/transport/link launcher/wire
+launcher/controller/agents: launcher/image launcher/os launcher/staging launcher/transport/link
+launcher/controller/agents: launcher/wire
 launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide scheduler/failure
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
 launcher/controller/agents: scheduler/state
@@ -146,11 +153,15 @@ cli/health: templates/profile templates/yaml
 cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/checks/host
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
-cli/job: cli/client cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
+cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
+cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
+cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
+cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os
+cli/job: launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
+cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job
+cli/verbs: cli/terminal
 cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
 cli/verbs: scheduler/restart scheduler/state templates templates/cluster templates/job

@@ -83,36 +83,13 @@ std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlac
   if (!is_podman) {
     add({"--user", std::to_string(::getuid()) + ":" + std::to_string(::getgid())});
   }
-  add({"--", whole_image_name(place.image), "/muster/sock"});
+  add({"--pull", "never", "--", place.image, "/muster/sock"});
   return words;
 }
 
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name) {
   if (runtime == ContainerRuntime::docker) return {"docker", "rm", "--force", name};
   return {"podman", "rm", "--force", "--ignore", "--time", "0", name};
-}
-
-bool is_about_image(std::string_view said) {
-  constexpr std::string_view signs[] = {"manifest unknown",
-                                        "name unknown",
-                                        "denied",
-                                        "unauthorized",
-                                        "image not known",
-                                        "invalid reference format",
-                                        "no image with name",
-                                        "repository does not exist"};
-  return std::ranges::any_of(signs, [&](std::string_view sign) { return mentions(said, sign); });
-}
-
-std::string whole_image_name(const std::string& image) {
-  const std::size_t slash = image.find('/');
-  const std::string first = image.substr(0, slash);
-  const bool has_registry =
-      slash != image.npos && (first.find_first_of(".:") != first.npos || first == "localhost");
-  std::string whole = has_registry ? image : "docker.io/" + image;
-  if (!has_registry && slash == image.npos) whole = "docker.io/library/" + image;
-  const std::string last = whole.substr(whole.rfind('/'));
-  return last.find_first_of(":@") == last.npos ? whole + ":latest" : whole;
 }
 
 }  // namespace muster

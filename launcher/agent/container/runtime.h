@@ -12,7 +12,7 @@
 namespace muster {
 
 struct ContainerPlace {
-  std::string image;
+  std::string image;  // that is there
   std::string name;
   std::string shm_size;               // 2g
   std::string holder;                 // the directory that is /muster there
@@ -29,12 +29,5 @@ Result<ContainerRuntime> runtime_in(const std::string& path_list);
 
 std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlace& place);
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name);
-
-// "python" is docker.io/library/python:latest, which only docker knows by itself.
-std::string whole_image_name(const std::string& image);
-
-// Whether every node would fail in the same way: of what a runtime says about an image that does
-// not exist, or not for this account.
-bool is_about_image(std::string_view said);
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "health/benchmark/gate_figures.h"
+#include "launcher/image/name.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/keyed_hash.h"
 #include "runtime/protocol/membership.h"
@@ -230,7 +231,9 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.resume_argument = job.spec.muster.resume_argument;
   start.resume_from = attempt.resume_from;
   start.checkpoint_path = checkpoint_path_of(job, home_);
-  start.image = job.spec.environment.image;
+  if (const EnvironmentSpec& place = job.spec.environment; !place.image.empty()) {
+    start.image = name_on_node(pulled_image(place), place.digest);
+  }
   start.shm_size = job.spec.shm_size;
   start.inputs = job.spec.inputs;
   start.outputs = job.spec.outputs;

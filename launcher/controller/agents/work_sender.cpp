@@ -1,6 +1,8 @@
 #include "launcher/controller/agents/work_sender.h"
 
 #include "launcher/controller/agents/work_message.h"
+#include "launcher/image/name.h"
+#include "launcher/os/read_file.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/message_codec.h"
 #include "scheduler/node/breaker.h"
@@ -167,8 +169,17 @@ void WorkSender::send_stage(const NodeWork& work) {
     }
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
   }
-  if (trees->empty()) return staged(work, "");
-  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees});
+  const auto image = image_of(work.job);
+  if (trees->empty() && !image) return staged(work, "");
+  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees, image});
+}
+
+std::optional<ImagePull> WorkSender::image_of(const JobId& id) const {
+  const Job* job = find_job(state_, id);
+  if (job == nullptr || job->spec.environment.image.empty()) return std::nullopt;
+  const EnvironmentSpec& environment = job->spec.environment;
+  return ImagePull{pulled_image(environment), environment.digest, environment.image_bytes,
+                   text_of_file(home_.registry_login(id))};
 }
 
 // The agent goes on sending each rank's output from what is safe here.

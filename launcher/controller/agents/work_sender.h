@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ class WorkSender final : public NodeListener {
   const NodeAddress* address_of(const Job& job, const NodeId& node);
   std::string home_on_node(const ComputeTarget& target, const NodeAddress& address) const;
   void send_stage(const NodeWork& work);
+  std::optional<ImagePull> image_of(const JobId& id) const;
   void report_progress(Feed& feed);
   void pump();
   Status feed(const NodeId& node, Feed& feed);

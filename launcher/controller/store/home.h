@@ -38,6 +38,8 @@ struct Home {
   }
   // The trees to stage, as JSON: made at submission, read at every attempt.
   std::filesystem::path trees(const JobId& id) const { return job(id) / "trees.json"; }
+  // A login that nodes need for the job's image, mode 0600: a secret, nowhere else.
+  std::filesystem::path registry_login(const JobId& id) const { return job(id) / "registry.json"; }
   std::filesystem::path outputs(const JobId& id) const { return job(id) / "outputs"; }
 };
 

@@ -1,0 +1,174 @@
+#include "launcher/agent/image/pull.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "launcher/image/name.h"
+#include "launcher/image/registry.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/os/read_file.h"
+#include "launcher/staging/content_hash.h"
+#include "launcher/staging/materialize.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds part_interval{20};
+constexpr std::chrono::milliseconds wait_interval{500};  // for another job's pull
+
+std::string images_in(const std::string& home) {
+  return home + "/images";
+}
+
+// Nothing: another has it.
+std::optional<Fd> lock_of(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+  return file;
+}
+
+// A process dies a moment after what started it: it may still make files.
+void remove_part(const std::string& path) {
+  constexpr int tries_most = 20;
+  for (int i = 0; i < tries_most && !remove_tree(path); ++i) {
+    std::this_thread::sleep_for(part_interval);
+  }
+}
+
+}  // namespace
+
+ImageFetch::ImageFetch(ImagePull wanted, std::string home,
+                       std::map<std::string, std::string> environment, Tell tell)
+    : wanted_(std::move(wanted)),
+      directory_(images_in(home)),
+      key_(content_hash_of(wanted_.name + "@" + wanted_.digest)),
+      environment_(std::move(environment)),
+      tell_(std::move(tell)) {}
+
+Result<bool> ImageFetch::is_here() {
+  const auto runtime = runtime_in(environment_["PATH"]);
+  if (!runtime) return runtime.error();
+  runtime_ = *runtime;
+  if (has(name_on_node(wanted_.name, wanted_.digest))) return true;
+  if (wanted_.digest.empty()) return false;
+  const std::string name = with_digest(wanted_.name, wanted_.digest);
+  return has(name) && give_name(name);
+}
+
+std::optional<ImageFetch::Failure> ImageFetch::bring(const std::string& layout) {
+  if (layout.empty() && is_of_no_registry(wanted_.name)) {
+    return Failure{"the image " + wanted_.name + " is not on this node, and no registry has it",
+                   true};
+  }
+  if (auto made = open_private_directory(directory_); !made) return Failure{made.error().message};
+  std::optional<Fd> lock;
+  while (!(lock = lock_of(directory_ + "/" + key_ + ".lock"))) {
+    tell_("the image, which another job pulls");
+    std::this_thread::sleep_for(wait_interval);
+  }
+  const auto is_come = is_here();
+  if (is_come && *is_come) return std::nullopt;
+  const std::string part = directory_ + "/" + key_ + ".part";
+  remove_part(part);
+  if (::mkdir(part.c_str(), 0700) != 0) return Failure{system_error("make " + part).message};
+  environment_["TMPDIR"] = part;
+  auto failed = bring_alone(layout);
+  remove_part(part);
+  return failed;
+}
+
+std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& layout) {
+  const std::string& part = environment_["TMPDIR"];
+  // docker reads a directory's config.json alone.
+  if (::symlink("/dev/stdin", (part + "/config.json").c_str()) != 0) {
+    return Failure{system_error("write below " + part).message};
+  }
+  const ProgramEnd ended = run_watched(
+      {.argv = pull_words(layout),
+       .environment = environment_,
+       .input = wanted_.login,
+       .fills = part,
+       .on_moved = [this](std::int64_t come) { tell_(image_progress(come, wanted_.bytes)); }});
+  const std::string from = layout.empty() ? " from the registry " + registry_of(wanted_.name) : "";
+  const std::string what = "could not bring the image " + wanted_.name + from + ": ";
+  if (!ended.is_ok) {
+    const std::string words = plain_words(ended.errors);
+    return Failure{what + (words.empty() ? "its program was killed" : words),
+                   is_about_image(words)};
+  }
+  if (wanted_.digest.empty()) return std::nullopt;
+  const auto lines = last_utf8_lines(ended.output, 1);  // podman: the image's number
+  const bool is_numbered = runtime_ == ContainerRuntime::podman && !lines.empty();
+  const bool is_named = !is_numbered && !layout.empty();  // by skopeo
+  const std::string name = is_numbered ? lines.front() : with_digest(wanted_.name, wanted_.digest);
+  if (is_named || give_name(name)) return std::nullopt;
+  return Failure{what + "it is not there after its pull"};
+}
+
+ImageFetch::Words ImageFetch::pull_words(const std::string& layout) const {
+  const std::string name =
+      wanted_.digest.empty() ? wanted_.name : with_digest(wanted_.name, wanted_.digest);
+  const bool is_podman = runtime_ == ContainerRuntime::podman;
+  const std::string source = "dir:" + layout;
+  if (!layout.empty() && !is_podman) {
+    return {"skopeo", "copy", "--quiet", source,
+            "docker-daemon:" + name_on_node(wanted_.name, wanted_.digest)};
+  }
+  if (!layout.empty()) return {"podman", "pull", "--quiet", source};
+  if (wanted_.login.empty()) return {is_podman ? "podman" : "docker", "pull", "--quiet", name};
+  if (is_podman) return {"podman", "pull", "--quiet", "--authfile", "/dev/stdin", name};
+  return {"docker", "--config", environment_.at("TMPDIR"), "pull", "--quiet", name};
+}
+
+bool ImageFetch::has(const std::string& name) {
+  if (runtime_ == ContainerRuntime::docker) return run({"docker", "image", "inspect", name}).is_ok;
+  return run({"podman", "image", "exists", name}).is_ok;
+}
+
+// And under its own, for jobs that come while the registry cannot be asked.
+bool ImageFetch::give_name(const std::string& name) {
+  const char* const program = runtime_ == ContainerRuntime::docker ? "docker" : "podman";
+  const bool is_tagged = digest_in(wanted_.name).empty() && !is_of_no_registry(wanted_.name);
+  if (is_tagged && !run({program, "tag", name, wanted_.name}).is_ok) return false;
+  return run({program, "tag", name, name_on_node(wanted_.name, wanted_.digest)}).is_ok;
+}
+
+ProgramEnd ImageFetch::run(const Words& words) {
+  return run_watched({.argv = words, .environment = environment_});
+}
+
+void remove_left_image_parts(const std::string& home) {
+  std::error_code failed;
+  fs::directory_iterator at(images_in(home), failed);
+  for (; !failed && at != fs::directory_iterator(); at.increment(failed)) {
+    if (at->path().extension() != ".part") continue;
+    fs::path lock = at->path();
+    const auto held = lock_of(lock.replace_extension(".lock"));
+    if (held) remove_part(at->path());
+  }
+}
+
+std::string image_progress(std::int64_t come, std::int64_t all) {
+  constexpr double mega = 1e6, giga = 1e9;
+  const bool is_large = std::max(come, all) >= std::int64_t{1'000'000'000};
+  const double unit = is_large ? giga : mega;
+  const char* const name = is_large ? "GB" : "MB";
+  if (come >= all && all > 0)
+    return printed("image of %.1f %s, which is unpacked", all / unit, name);
+  if (all == 0) return printed("image, %.1f %s of it", come / unit, name);
+  return printed("image %.1f of %.1f %s", come / unit, all / unit, name);
+}
+
+}  // namespace muster

@@ -1,0 +1,61 @@
+// An image brought to this node, by the runtime that will run it: from its registry, or from files
+// that came with the job's. Blocks; runs in a child task of the agent's, and may be killed at any
+// moment: what it began dies with it, and a login was nowhere but in its memory.
+//
+//   <home>/images/<hex>.lock   who pulls this image; the others wait, then find it
+//   <home>/images/<hex>.part/  what has come of it; removed with the pull, or by the next look
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/agent/container/runtime.h"
+#include "launcher/agent/image/program.h"
+#include "launcher/wire/agent_request.h"
+
+namespace muster {
+
+class ImageFetch {
+ public:
+  using Tell = std::function<void(std::string_view doing)>;
+  struct Failure {
+    std::string why;
+    bool is_lasting = false;  // the job's own doing: no node and no later try does better
+  };
+
+  // `environment` is the runtime's own, `home` muster's directory on the node.
+  ImageFetch(ImagePull wanted, std::string home, std::map<std::string, std::string> environment,
+             Tell tell);
+
+  // Runs under name_on_node. An Error: no runtime here.
+  Result<bool> is_here();
+  // `layout`: a directory with the image as files; empty: from the registry.
+  std::optional<Failure> bring(const std::string& layout);
+
+ private:
+  using Words = std::vector<std::string>;
+
+  bool has(const std::string& name);
+  bool give_name(const std::string& name);
+  std::optional<Failure> bring_alone(const std::string& layout);
+  Words pull_words(const std::string& layout) const;
+  ProgramEnd run(const Words& words);
+
+  ImagePull wanted_;
+  std::string directory_;
+  std::string key_;  // of its files
+  std::map<std::string, std::string> environment_;
+  Tell tell_;
+  ContainerRuntime runtime_ = ContainerRuntime::podman;
+};
+
+// What killed pulls have left in a home.
+void remove_left_image_parts(const std::string& home);
+
+// "image 1.2 of 7.9 GB".
+std::string image_progress(std::int64_t come, std::int64_t all);
+
+}  // namespace muster

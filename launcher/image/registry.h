@@ -1,0 +1,50 @@
+// A registry asked, by skopeo, for what a name means there; and what the words of registries and of
+// the programs that ask them say. Blocking; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
+
+namespace muster {
+
+struct RegistryImage {
+  std::string digest;      // sha256:<hex>; of the list, where there is one for each platform
+  std::int64_t bytes = 0;  // of what is fetched; 0: not known
+};
+// The user's error: no later try does better.
+struct ImageRefused {
+  std::string why;
+};
+// Nobody can be asked, or did not answer.
+struct RegistryUnknown {
+  std::string why;
+};
+using RegistryAnswer = std::variant<RegistryImage, ImageRefused, RegistryUnknown>;
+
+// With the user's own logins, as skopeo finds them.
+RegistryAnswer ask_registry(const std::string& name, Milliseconds limit);
+
+// What a registry says an image is: an image or a list of them. `other`: the name of the one in
+// the list that this platform takes, which is asked for its size. Pure.
+struct ImageManifest {
+  std::int64_t bytes = 0;
+  bool is_list = false;
+  std::string other{};  // sha256:<hex>; empty in a list: there is none for the platform
+};
+Result<ImageManifest> read_image_manifest(std::string_view text);
+
+// Whether every node would fail in the same way: of what a runtime says about an image that does
+// not exist, or not for this account.
+bool is_about_image(std::string_view said);
+
+// The last words of such a program in one line: without its retries, and without what follows the ?
+// of an address, which may be a signature.
+std::string plain_words(std::string_view said);
+
+}  // namespace muster
