@@ -30,6 +30,7 @@ std::vector<Finding> image_findings(const JobFile& job, const ImageSettings& ima
 void pin_image(EnvironmentSpec& environment, const ImageSettings& images,
                const CommonOptions& common) {
   if (environment.image.empty()) return;
+  environment.runtime = images.runtime;
   const std::string whole = mirrored(whole_image_name(environment.image), images.mirrors);
   environment.pull_name = whole;
   environment.digest = digest_in(whole);

@@ -145,9 +145,10 @@ struct ImagePull {
   std::string name;    // in full
   std::string digest;  // sha256:<hex>; empty: what the node holds under the name is good
   std::int64_t bytes = 0;
-  std::string login;  // a registry's, as in auth.json; a secret; empty: none
+  std::string login;      // a registry's, as in auth.json; a secret; empty: none
+  std::string runtime{};  // EnvironmentSpec::runtime
 
-  MUSTER_FIELDS(name, digest, bytes, login)
+  MUSTER_FIELDS(name, digest, bytes, login, runtime)
 };
 
 // Data of a store that an input names. The manifest, a list of its files, is a blob that comes with
@@ -250,10 +251,11 @@ struct StartRanks {
   std::map<std::string, ServiceSpec> services{};  // that run on this node
   std::string image{};     // empty: on the host itself
   std::string shm_size{};  // of the image's container
+  std::string runtime{};   // EnvironmentSpec::runtime
 
   MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
                 environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door, metrics_regex, metrics_mlflow, services, image, shm_size)
+                saves, door, metrics_regex, metrics_mlflow, services, image, shm_size, runtime)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by

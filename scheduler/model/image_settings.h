@@ -17,6 +17,7 @@ struct ImageSettings {
   std::map<std::string, std::string> mirrors{};       // beginnings of whole names
   std::map<std::string, std::string> environments{};  // NAME[:VERSION] -> an image, or `host`
   bool refuses_unknown_environments = false;
+  std::string runtime{};  // of containers; empty: whichever a node has
 };
 
 }  // namespace muster

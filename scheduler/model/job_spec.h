@@ -40,9 +40,10 @@ struct EnvironmentSpec {
   std::string digest{};          // sha256:<hex>; empty: the registry was not asked, or did not say
   std::int64_t image_bytes = 0;  // as they travel; 0: not known
   std::string pull_name{};       // `image` in full, after the mirrors
+  std::string runtime{};         // that the cluster file wants on the nodes; empty: any
 
   MUSTER_FIELDS(reference, image, conda_file, build_path, dockerfile_path, digest, image_bytes,
-                pull_name)
+                pull_name, runtime)
 };
 
 enum class DataType { uri_folder, uri_file, mltable, mlflow_model, custom_model, triton_model };

@@ -45,6 +45,9 @@ ImageSettings read_images(MapReader& file) {
                     .choice<ImageBringer>(
                         {{"nodes", ImageBringer::nodes}, {"controller", ImageBringer::controller}})
                     .value_or(ImageBringer::nodes);
+  const auto runtime = containers.take("runtime").word(
+      {"auto", "podman", "docker", "apptainer", "enroot", "charliecloud", "bubblewrap"});
+  if (runtime && *runtime != "auto") images.runtime = *runtime;
   containers.finish();
   images.mirrors = read_names(
       file.take("mirrors"), "-_./:", "expected beginnings of image names such as docker.io/, got ");
@@ -59,6 +62,7 @@ ImageSettings read_images(MapReader& file) {
 void add_images(ImageSettings& to, ImageSettings more) {
   std::ranges::move(more.allow, std::back_inserter(to.allow));
   if (to.pull == ImageBringer::nodes) to.pull = more.pull;
+  if (to.runtime.empty()) to.runtime = more.runtime;
   to.mirrors.merge(more.mirrors);
   to.environments.merge(more.environments);
   to.refuses_unknown_environments |= more.refuses_unknown_environments;

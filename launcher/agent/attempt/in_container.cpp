@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "launcher/agent/attempt/attempt.h"
+#include "launcher/agent/image/unpacked.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
@@ -21,6 +22,7 @@ Environment LocalAttempt::base() const {
   if (!has_image()) return base_environment(site_.environment);
   Environment base{{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   if (has_own_user()) base["HOME"] = layout_.job;
+  if (!path_in_image_.empty()) base["PATH"] = path_in_image_;
   return base;
 }
 
@@ -45,13 +47,14 @@ std::vector<std::pair<std::string, std::string>> LocalAttempt::program_files() {
 }
 
 Result<ContainerRuntime> LocalAttempt::runtime() const {
-  return runtime_in(base_environment(site_.environment).at("PATH"));
+  return runtime_in(base_environment(site_.environment).at("PATH"), start_->runtime);
 }
 
-// docker's daemon is root's: who is not runs as himself, whom the image does not know.
+// docker's daemon is root's: who is not runs as himself, whom the image does not know. So does he
+// where no daemon is.
 bool LocalAttempt::has_own_user() const {
   const auto found = runtime();
-  return found && *found == ContainerRuntime::docker && ::geteuid() != 0;
+  return found && *found != ContainerRuntime::podman && ::geteuid() != 0;
 }
 
 Status LocalAttempt::add_user(const std::string& directory, ContainerPlace& place) const {
@@ -91,15 +94,16 @@ std::string LocalAttempt::container_log() const {
   return layout_.spool + "/container.log";
 }
 
-// A program of the runtime's, in the host's environment, whose words go to the log.
-Result<pid_t> LocalAttempt::run_runtime(const std::function<Words(ContainerRuntime)>& words) {
+// A program of the runtime's, in the host's environment or an image's, whose words go to the log.
+Result<pid_t> LocalAttempt::run_runtime(const Words& words, const Environment& environment) {
+  const Environment own = base_environment(site_.environment);
   SpawnRequest request;
-  request.environment = base_environment(site_.environment);
-  const auto found = runtime();
-  if (!found) return found.error();
+  const auto program = find_program(words.front(), own.at("PATH"));
   const Fd log(::open(container_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return system_error("open " + container_log());
-  request.argv = words(*found);
+  request.argv = words;
+  if (program) request.argv.front() = *program;
+  request.environment = environment.empty() ? own : environment;
   request.directory = "/";
   request.output = request.errors = log.get();
   const auto pid = site_.processes.start(request);
@@ -107,6 +111,19 @@ Result<pid_t> LocalAttempt::run_runtime(const std::function<Words(ContainerRunti
   runtime_process_ = *pid;
   sessions_.insert(*pid);
   return pid;
+}
+
+// The runtime has its variables, and passes them on, but works by the host's PATH.
+Status LocalAttempt::find_unpacked(ContainerPlace& place) {
+  const std::string unpacked = unpacked_image(images_in(site_.run.home), start_->image);
+  place.root = unpacked + "/rootfs";
+  auto variables = variables_of_image(unpacked);
+  if (!variables) return variables.error();
+  place.environment = std::move(*variables);
+  path_in_image_ = base_environment(place.environment).at("PATH");
+  place.environment["PATH"] = base_environment(site_.environment).at("PATH");
+  place.environment["USER"] = std::to_string(::geteuid());  // charliecloud asks
+  return make_mount_points(place.root, mount_points(place));
 }
 
 // What the ranks are told of, by the same paths as on the host: the runtime fails on those that do
@@ -147,12 +164,16 @@ Status LocalAttempt::begin_container() {
   }
   place.has_gpus = path_exists("/dev/nvidiactl");
   place.has_infiniband = path_exists("/dev/infiniband");
-  if (has_own_user()) {
+  const auto found = runtime();
+  if (!found) return found.error();
+  if (has_own_user() && *found == ContainerRuntime::docker) {
     if (Status added = add_user(directory, place); !added) return added;
   }
+  if (!keeps_images(*found)) {
+    if (Status whole = find_unpacked(place); !whole) return whole;
+  }
   had_container_ = true;
-  const auto begun =
-      run_runtime([&](ContainerRuntime runtime) { return run_words(runtime, place); });
+  const auto begun = run_runtime(run_words(*found, place), place.environment);
   if (!begun) return begun.error();
   container_ = std::make_shared<Container>(site_.io, std::move(*holder));
   container_->watch({[this](pid_t first) { container_ready(first); },
@@ -200,8 +221,10 @@ void LocalAttempt::remove_container() {
 
 void LocalAttempt::begin_removal() {
   --removals_left_;
-  const auto begun = run_runtime(
-      [this](ContainerRuntime runtime) { return remove_words(runtime, container_name()); });
+  const auto found = runtime();
+  const Words words = found ? remove_words(*found, container_name()) : Words{};
+  if (words.empty()) return;
+  const auto begun = run_runtime(words, {});
   if (!begun) log_line("container " + container_name() + ": " + begun.error().message);
 }
 

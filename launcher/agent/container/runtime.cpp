@@ -12,8 +12,40 @@ namespace muster {
 
 namespace {
 
-const char* program_of(ContainerRuntime runtime) {
-  return runtime == ContainerRuntime::podman ? "podman" : "docker";
+struct RuntimeRow {
+  ContainerRuntime runtime;
+  const char* name;  // as a cluster file has it
+  const char* program;
+  std::vector<std::string> needs;  // to unpack images
+};
+
+// In order of preference.
+const std::vector<RuntimeRow>& rows() {
+  using enum ContainerRuntime;
+  static const std::vector<std::string> unpackers = {"skopeo", "umoci"};
+  static const std::vector<RuntimeRow> all = {{podman, "podman", "podman", {}},
+                                              {docker, "docker", "docker", {}},
+                                              {apptainer, "apptainer", "apptainer", {}},
+                                              {enroot, "enroot", "enroot", unpackers},
+                                              {charliecloud, "charliecloud", "ch-run", unpackers},
+                                              {bubblewrap, "bubblewrap", "bwrap", unpackers}};
+  return all;
+}
+
+// Its programs that are missing.
+std::string missing_in(const RuntimeRow& row, const std::string& path_list) {
+  std::vector<std::string> missing;
+  if (!find_program(row.program, path_list)) missing.emplace_back(row.program);
+  for (const std::string& program : row.needs) {
+    if (!find_program(program, path_list)) missing.push_back(program);
+  }
+  return joined(missing);
+}
+
+using Words = std::vector<std::string>;
+
+void add(Words& words, std::initializer_list<std::string> more) {
+  words.insert(words.end(), more);
 }
 
 // Our own: podman's own defaults are refused without CAP_SYS_RESOURCE, and it lowers the number of
@@ -37,17 +69,12 @@ std::string bound(const std::string& source, const std::string& target) {
   return "type=bind," + field("source", source) + "," + field("target", target);
 }
 
-}  // namespace
+// Of the host, for names and users.
+constexpr const char* shared_files[] = {"/etc/passwd", "/etc/group", "/etc/hosts",
+                                        "/etc/resolv.conf"};
 
-Result<ContainerRuntime> runtime_in(const std::string& path_list) {
-  for (const auto runtime : {ContainerRuntime::podman, ContainerRuntime::docker}) {
-    if (find_program(program_of(runtime), path_list)) return runtime;
-  }
-  return Error{"neither podman nor docker was found on this node: install podman"};
-}
-
-std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlace& place) {
-  std::vector<std::string> words = {program_of(runtime),
+Words daemon_words(ContainerRuntime runtime, const ContainerPlace& place) {
+  std::vector<std::string> words = {runtime == ContainerRuntime::podman ? "podman" : "docker",
                                     "run",
                                     "--rm",
                                     "--log-driver",
@@ -68,26 +95,113 @@ std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlac
                                     bound(place.holder, "/muster") + ",readonly",
                                     "--entrypoint",
                                     "/muster/hold"};
-  const auto add = [&words](std::initializer_list<std::string> more) {
-    words.insert(words.end(), more);
-  };
-  for (const std::string& path : place.mounts) add({"--mount", bound(path, path)});
+  for (const std::string& path : place.mounts) add(words, {"--mount", bound(path, path)});
   for (const auto& [source, target] : place.files) {
-    add({"--mount", bound(source, target) + ",readonly"});
+    add(words, {"--mount", bound(source, target) + ",readonly"});
   }
-  if (place.has_infiniband) add({"--device", "/dev/infiniband"});
+  if (place.has_infiniband) add(words, {"--device", "/dev/infiniband"});
   const bool is_podman = runtime == ContainerRuntime::podman;
-  if (place.has_gpus && is_podman) add({"--device", "nvidia.com/gpu=all"});
-  if (place.has_gpus && !is_podman) add({"--gpus", "all"});
+  if (place.has_gpus && is_podman) add(words, {"--device", "nvidia.com/gpu=all"});
+  if (place.has_gpus && !is_podman) add(words, {"--gpus", "all"});
   // Its daemon is root's: files would be, too. In podman's, root is who started it.
   if (!is_podman) {
-    add({"--user", std::to_string(::getuid()) + ":" + std::to_string(::getgid())});
+    add(words, {"--user", std::to_string(::getuid()) + ":" + std::to_string(::getgid())});
   }
-  add({"--pull", "never", "--", place.image, "/muster/sock"});
+  add(words, {"--pull", "never", "--", place.image, "/muster/sock"});
   return words;
 }
 
+// The image's root is read-only, so that jobs share it; what programs expect to write is of this
+// container alone.
+Words bubblewrap_words(const ContainerPlace& place) {
+  Words words = {"bwrap",    "--ro-bind", place.root,  "/",          "--unshare-pid", "--as-pid-1",
+                 "--proc",   "/proc",     "--dev-bind", "/dev",      "/dev",          "--tmpfs",
+                 "/dev/shm", "--ro-bind", "/sys",       "/sys",      "--tmpfs",       "/tmp",
+                 "--tmpfs",  "/run",      "--ro-bind",  place.holder, "/muster"};
+  for (const char* file : shared_files) add(words, {"--ro-bind-try", file, file});
+  for (const auto& [source, target] : place.files) add(words, {"--ro-bind", source, target});
+  for (const std::string& path : place.mounts) add(words, {"--bind", path, path});
+  add(words, {"--", "/muster/hold", "/muster/sock"});
+  return words;
+}
+
+// It leaves the host's process namespace alone: where a holder were killed, others would live on.
+Words charliecloud_words(const ContainerPlace& place) {
+  Words words = {"unshare", "-Urpf", "--kill-child", "ch-run", "--bind", place.holder + ":/muster"};
+  for (const auto& [source, target] : place.files) add(words, {"--bind", source + ":" + target});
+  for (const std::string& path : place.mounts) add(words, {"--bind", path + ":" + path});
+  add(words, {place.root, "--", "/muster/hold", "/muster/sock"});
+  return words;
+}
+
+Words apptainer_words(const ContainerPlace& place) {
+  Words words = {"apptainer", "--silent", "exec", "--cleanenv", "--pid", "--no-init", "--no-home"};
+  if (place.has_gpus) words.emplace_back("--nv");
+  add(words, {"--bind", place.holder + ":/muster:ro"});
+  for (const auto& [source, target] : place.files) {
+    add(words, {"--bind", source + ":" + target + ":ro"});
+  }
+  for (const std::string& path : place.mounts) add(words, {"--bind", path + ":" + path});
+  add(words, {place.root, "/muster/hold", "/muster/sock"});
+  return words;
+}
+
+// It looks for a root by name in ENROOT_DATA_PATH.
+Words enroot_words(const ContainerPlace& place) {
+  const std::size_t slash = place.root.rfind('/');
+  Words words = {"env", "ENROOT_DATA_PATH=" + place.root.substr(0, slash),
+                 "unshare", "-Urpf", "--kill-child", "enroot", "start",
+                 "--mount", place.holder + ":/muster:none:x-create=dir,bind,ro"};
+  const auto mount = [&](const std::string& source, const std::string& target, const char* kind) {
+    add(words, {"--mount", source + ":" + target + ":none:x-create=" + kind + ",bind"});
+  };
+  for (const auto& [source, target] : place.files) mount(source, target, "file");
+  for (const std::string& path : place.mounts) mount(path, path, "dir");
+  for (const auto& [name, value] : place.environment) add(words, {"--env", name + "=" + value});
+  add(words, {place.root.substr(slash + 1), "/muster/hold", "/muster/sock"});
+  return words;
+}
+
+}  // namespace
+
+Result<ContainerRuntime> runtime_in(const std::string& path_list, const std::string& wanted) {
+  const bool is_any = wanted.empty() || wanted == "auto";
+  for (const RuntimeRow& row : rows()) {
+    if (!is_any && wanted != row.name) continue;
+    const std::string missing = missing_in(row, path_list);
+    if (missing.empty()) return row.runtime;
+    if (!is_any) return Error{wanted + " needs what this node has not: install " + missing};
+  }
+  return Error{"no container runtime was found on this node: install podman"};
+}
+
+bool keeps_images(ContainerRuntime runtime) {
+  return runtime == ContainerRuntime::podman || runtime == ContainerRuntime::docker;
+}
+
+std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlace& place) {
+  switch (runtime) {
+    case ContainerRuntime::apptainer: return apptainer_words(place);
+    case ContainerRuntime::enroot: return enroot_words(place);
+    case ContainerRuntime::charliecloud: return charliecloud_words(place);
+    case ContainerRuntime::bubblewrap: return bubblewrap_words(place);
+    default: return daemon_words(runtime, place);
+  }
+}
+
+std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& place) {
+  std::vector<std::pair<std::string, bool>> points;
+  for (const char* directory : {"/muster", "/proc", "/dev", "/sys", "/tmp", "/run"}) {
+    points.emplace_back(directory, false);
+  }
+  for (const char* file : shared_files) points.emplace_back(file, true);
+  for (const auto& [source, target] : place.files) points.emplace_back(target, true);
+  for (const std::string& path : place.mounts) points.emplace_back(path, false);
+  return points;
+}
+
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name) {
+  if (!keeps_images(runtime)) return {};
   if (runtime == ContainerRuntime::docker) return {"docker", "rm", "--force", name};
   return {"podman", "rm", "--force", "--ignore", "--time", "0", name};
 }

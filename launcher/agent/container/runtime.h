@@ -1,7 +1,11 @@
-// What podman and docker are told. They make the place and nothing else: environment, words, output
-// and ends of the ranks pass by them (holder.h). Pure functions.
+// What the container runtimes are told. They make the place and nothing else: environment, words,
+// output and ends of the ranks pass by them (holder.h). Pure functions but for runtime_in.
+//
+// podman and docker keep images themselves; the others are given a directory, the unpacked image,
+// which stays as it is: what is written besides the mounts is refused or lost.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,14 +24,22 @@ struct ContainerPlace {
   std::vector<std::pair<std::string, std::string>> files{};  // of the host, and what they are there
   bool has_gpus = false;
   bool has_infiniband = false;
+  std::string root{};                                // of an unpacked image
+  std::map<std::string, std::string> environment{};  // and its variables
 };
 
-enum class ContainerRuntime { podman, docker };
+enum class ContainerRuntime { podman, docker, apptainer, enroot, charliecloud, bubblewrap };
 
-// The first that is in a PATH-like list.
-Result<ContainerRuntime> runtime_in(const std::string& path_list);
+// The first that is in a PATH-like list, or the wanted one; charliecloud and bubblewrap only where
+// skopeo and umoci, which unpack images for them, are there too.
+Result<ContainerRuntime> runtime_in(const std::string& path_list, const std::string& wanted);
+bool keeps_images(ContainerRuntime runtime);
 
 std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlace& place);
+// Empty: when its processes have ended nothing is left.
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name);
+
+// Of what stands below these directories in every unpacked image: mount points.
+std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& place);  // is a file
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "launcher/agent/image/unpacked.h"
 #include "launcher/image/name.h"
 #include "launcher/image/registry.h"
 #include "launcher/os/private_directory.h"
@@ -27,10 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds part_interval{20};
 constexpr std::chrono::milliseconds wait_interval{500};  // for another job's pull
-
-std::string images_in(const std::string& home) {
-  return home + "/images";
-}
 
 // Nothing: another has it.
 std::optional<Fd> lock_of(const std::string& path) {
@@ -58,11 +55,11 @@ ImageFetch::ImageFetch(ImagePull wanted, std::string home,
       tell_(std::move(tell)) {}
 
 Result<bool> ImageFetch::is_here() {
-  const auto runtime = runtime_in(environment_["PATH"]);
+  const auto runtime = runtime_in(environment_["PATH"], wanted_.runtime);
   if (!runtime) return runtime.error();
   runtime_ = *runtime;
   if (has(name_on_node(wanted_.name, wanted_.digest))) return true;
-  if (wanted_.digest.empty()) return false;
+  if (wanted_.digest.empty() || !keeps_images(runtime_)) return false;
   const std::string name = with_digest(wanted_.name, wanted_.digest);
   return has(name) && give_name(name);
 }
@@ -95,12 +92,8 @@ std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& la
   if (::symlink("/dev/stdin", (part + "/config.json").c_str()) != 0) {
     return Failure{system_error("write below " + part).message};
   }
-  const ProgramEnd ended = run_watched(
-      {.argv = pull_words(layout),
-       .environment = environment_,
-       .input = wanted_.login,
-       .fills = part,
-       .on_moved = [this](std::int64_t come) { tell_(image_progress(come, wanted_.bytes)); }});
+  ProgramEnd ended = fetch(pull_words(layout));
+  if (ended.is_ok && !keeps_images(runtime_)) ended = unpack();
   const std::string from = layout.empty() ? " from the registry " + registry_of(wanted_.name) : "";
   const std::string what = "could not bring the image " + wanted_.name + from + ": ";
   if (!ended.is_ok) {
@@ -108,7 +101,7 @@ std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& la
     return Failure{what + (words.empty() ? "its program was killed" : words),
                    is_about_image(words)};
   }
-  if (wanted_.digest.empty()) return std::nullopt;
+  if (wanted_.digest.empty() || !keeps_images(runtime_)) return std::nullopt;
   const auto lines = last_utf8_lines(ended.output, 1);  // podman: the image's number
   const bool is_numbered = runtime_ == ContainerRuntime::podman && !lines.empty();
   const bool is_named = !is_numbered && !layout.empty();  // by skopeo
@@ -117,9 +110,46 @@ std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& la
   return Failure{what + "it is not there after its pull"};
 }
 
+ProgramEnd ImageFetch::fetch(const Words& words) {
+  return run_watched(
+      {.argv = words,
+       .environment = environment_,
+       .input = wanted_.login,
+       .fills = environment_.at("TMPDIR"),
+       .on_moved = [this](std::int64_t come) { tell_(image_progress(come, wanted_.bytes)); }});
+}
+
+// Of the files that were fetched; apptainer has done it.
+ProgramEnd ImageFetch::unpack() {
+  const std::string& part = environment_.at("TMPDIR");
+  ProgramEnd ended{true};
+  if (runtime_ != ContainerRuntime::apptainer) {
+    ended = fetch({"umoci", "unpack", "--rootless", "--image", part + "/oci:image", part + "/it"});
+  }
+  const std::string place = unpacked_image(directory_, name_on_node(wanted_.name, wanted_.digest));
+  if (ended.is_ok && ::rename((part + "/it").c_str(), place.c_str()) != 0) {
+    return {false, {}, system_error("make " + place).message};
+  }
+  return ended;
+}
+
 ImageFetch::Words ImageFetch::pull_words(const std::string& layout) const {
   const std::string name =
       wanted_.digest.empty() ? wanted_.name : with_digest(wanted_.name, wanted_.digest);
+  const std::string& part = environment_.at("TMPDIR");
+  if (runtime_ == ContainerRuntime::apptainer) {
+    Words words = {"apptainer", "--silent", "build", "--sandbox", part + "/it/rootfs"};
+    if (!wanted_.login.empty()) words.insert(words.end() - 1, {"--authfile", "/dev/stdin"});
+    words.push_back(layout.empty() ? "docker://" + name : "dir:" + layout);
+    return words;
+  }
+  if (!keeps_images(runtime_)) {
+    Words words = {"skopeo", "copy", "--quiet"};
+    if (!wanted_.login.empty()) words.insert(words.end(), {"--src-authfile", "/dev/stdin"});
+    words.push_back(layout.empty() ? "docker://" + name : "dir:" + layout);
+    words.push_back("oci:" + part + "/oci:image");
+    return words;
+  }
   const bool is_podman = runtime_ == ContainerRuntime::podman;
   const std::string source = "dir:" + layout;
   if (!layout.empty() && !is_podman) {
@@ -133,6 +163,7 @@ ImageFetch::Words ImageFetch::pull_words(const std::string& layout) const {
 }
 
 bool ImageFetch::has(const std::string& name) {
+  if (!keeps_images(runtime_)) return fs::exists(unpacked_image(directory_, name) + "/rootfs");
   if (runtime_ == ContainerRuntime::docker) return run({"docker", "image", "inspect", name}).is_ok;
   return run({"podman", "image", "exists", name}).is_ok;
 }

@@ -4,6 +4,7 @@
 //
 //   <home>/images/<hex>.lock   who pulls this image; the others wait, then find it
 //   <home>/images/<hex>.part/  what has come of it; removed with the pull, or by the next look
+//   <home>/images/<hex>/       unpacked (unpacked.h), where the runtime keeps no images
 #pragma once
 
 #include <functional>
@@ -42,6 +43,8 @@ class ImageFetch {
   bool give_name(const std::string& name);
   std::optional<Failure> bring_alone(const std::string& layout);
   Words pull_words(const std::string& layout) const;
+  ProgramEnd fetch(const Words& words);
+  ProgramEnd unpack();
   ProgramEnd run(const Words& words);
 
   ImagePull wanted_;

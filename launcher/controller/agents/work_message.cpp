@@ -233,6 +233,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
   start.checkpoint_path = checkpoint_path_of(job, home_);
   if (const EnvironmentSpec& place = job.spec.environment; !place.image.empty()) {
     start.image = name_on_node(pulled_image(place), place.digest);
+    start.runtime = place.runtime;
   }
   start.shm_size = job.spec.shm_size;
   start.inputs = job.spec.inputs;

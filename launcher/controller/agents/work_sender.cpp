@@ -179,7 +179,7 @@ std::optional<ImagePull> WorkSender::image_of(const JobId& id) const {
   if (job == nullptr || job->spec.environment.image.empty()) return std::nullopt;
   const EnvironmentSpec& environment = job->spec.environment;
   return ImagePull{pulled_image(environment), environment.digest, environment.image_bytes,
-                   text_of_file(home_.registry_login(id))};
+                   text_of_file(home_.registry_login(id)), environment.runtime};
 }
 
 // The agent goes on sending each rank's output from what is safe here.
