@@ -63,10 +63,6 @@ void check_environment(const JobSpec& spec, Refusals& out) {
     out.refuse("environment.image", "environment.image: " + quoted_text(environment.image) +
                                         " is not the name of an image: [REGISTRY/]NAME[:TAG]");
   }
-  if (!environment.build_path.empty() && !other.empty()) {
-    out.refuse("environment.build",
-               other + " is not done in a container yet: environment.build; " + cure);
-  }
   if (!environment.conda_file.empty() && environment.image.empty()) {
     out.refuse("environment.conda_file",
                "a conda environment needs 'image', whose conda makes it; " + cure);

@@ -74,15 +74,14 @@ distribution: {type: pytorch, process_count_per_instance: 1}
 muster: {restart: {attempts: 0}, reschedule: {attempts: 0}}
 YAML
 }
-digest_of() { # JOB
-  "$MUSTER" show "$1" -o json | tr -d ' \n' | grep -o '"digest":"sha256:[0-9a-f]*"' | cut -d'"' -f4
-}
+in_spec() { tr -d ' \n' <"$MUSTER_HOME/jobs/$1/spec.json" | grep -o "$2" | head -n 1; } # JOB WHAT
+digest_of() { in_spec "$1" '"digest":"sha256:[0-9a-f]*"' | cut -d'"' -f4; } # JOB
 
 # --- pinned, pulled once, run by both nodes; the login is nowhere
 printf '%s\n' "$login" "$password" >"$work/secrets"
 (while [ -d "$work" ] && [ ! -e "$work/over" ]; do
-  cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | grep -aqFf "$work/secrets" 2>/dev/null &&
-    touch "$work/leak"
+  cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null |
+    grep -aqFf "$work/secrets" 2>/dev/null && touch "$work/leak"
 done) &
 seeker=$!
 job first "$host/lab/tiny:1"
@@ -102,7 +101,7 @@ layers=$(grep "GET /v2/lab/tiny/blobs/" "$work/registry.log" | grep -c 'podman\|
 grep -q other "$MUSTER_HOME/jobs/first/registry.json" && fail "a login at another registry"
 grep -rlaFf "$work/secrets" "$MUSTER_HOME" | grep -v '/registry.json$' &&
   fail "the login is in these files"
-"$MUSTER" show first -o json | grep -qFf "$work/secrets" && fail "show tells the login"
+"$MUSTER" job show --name first -o json | grep -qFf "$work/secrets" && fail "show tells the login"
 [ -z "$(find "$MUSTER_HOME" -name '*.part')" ] || fail "parts of a pull are left"
 
 # --- the registry's own words, before there is a job
@@ -139,7 +138,7 @@ chmod 755 "$work/context/made"
 build build "build: {path: $work/context}"
 expect 0 "$MUSTER" run "$work/build.yml" --name build
 has out "made by a build"; has out "mark of tiny:1"; has err "image is built"
-names+=("$("$MUSTER" show build -o json | grep -o 'localhost/muster/build:[0-9a-f]*' | head -n 1)")
+names+=("$(in_spec build 'localhost/muster/build:[0-9a-f]*')")
 expect 0 "$MUSTER" run "$work/build.yml" --name build-again
 has out "made by a build"; grep -q "image is built" "$work/err" && fail "it was built twice"
 printf 'RUN echo out of; exit 3\n' >>"$work/context/Dockerfile"
@@ -161,7 +160,7 @@ printf "command: made\nenvironment: azureml:made-env@latest\ncompute: local\n" \
   >"$work/conda-job.yml"
 expect 0 "$MUSTER" run "$work/conda-job.yml" --name conda
 has out "made by conda, of"; has out "name: lab"
-names+=("$("$MUSTER" show conda -o json | grep -o 'localhost/muster/build:[0-9a-f]*' | head -n 1)")
+names+=("$(in_spec conda 'localhost/muster/build:[0-9a-f]*')")
 
 # --- brought by the submitter, for nodes that do not see the registry
 offer brought:1

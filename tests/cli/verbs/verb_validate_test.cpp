@@ -74,12 +74,12 @@ TEST_CASE("another file of muster is named instead of being judged as a job") {
 TEST_CASE("an error does not hide that the job could not run here") {
   Site site;
   site.site.add("both",
-                "command: x\nenvironment: {build: {path: a}}\ncompute: nowhere\n"
+                "command: x\nmuster: {placement: {labels: [a]}}\ncompute: nowhere\n"
                 "resources: {a: 1}\n");
   const std::string text = site.validate({"both"}).out;
   CHECK_THAT(text, ContainsSubstring("unknown key 'a' in 'resources'"));
   CHECK_THAT(text, ContainsSubstring("there is no target 'nowhere'"));
-  CHECK_THAT(text, ContainsSubstring("images are not built yet"));
+  CHECK_THAT(text, ContainsSubstring("nodes have no labels yet"));
   site.site.add("refused", "command: x\ncompute: [a]\n");
   const Document told = Document::parse(site.validate({"refused"}).out)[0]["findings"];
   int about_compute = 0;

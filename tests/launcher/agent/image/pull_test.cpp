@@ -28,22 +28,16 @@ constexpr const char* podman_double = R"sh(#!/bin/sh
 here=$(dirname "$0"); echo "$*" >>"$here/calls"
 name_of() { echo "$1" | tr '/:@' '___'; }
 case "$1" in
-  image) [ -e "$here/have-$(name_of "$3")" ] ;
-;
-  tag) : >"$here/have-$(name_of "$3")" ;
-  ;
+  image) [ -e "$here/have-$(name_of "$3")" ] ;;
+  tag) : >"$here/have-$(name_of "$3")" ;;
   pull)
-    env >"$here/environ";
-  cat / dev / stdin > "$here/stdin";
-  echo pulled >> "$here/pulls"[!-e "$here/config"] ||
-      cat "$TMPDIR/config.json" > "$here/config" head - c 1000000 / dev / zero >
-          "$TMPDIR/blob" echo $$ > "$here/pid"[!-e "$here/fails"] ||
-  {
-    cat "$here/fails" > &2;
-    exit 125;
-  }
-  [!-e "$here/slow"] || sleep "$(cat " $here / slow ")" echo b785eb22c0c4;
-  ;
+    env >"$here/environ"; cat /dev/stdin >"$here/stdin"; echo pulled >>"$here/pulls"
+    [ ! -e "$here/config" ] || cat "$TMPDIR/config.json" >"$here/config"
+    head -c 1000000 /dev/zero >"$TMPDIR/blob"
+    echo $$ >"$here/pid"
+    [ ! -e "$here/fails" ] || { cat "$here/fails" >&2; exit 125; }
+    [ ! -e "$here/slow" ] || sleep "$(cat "$here/slow")"
+    echo b785eb22c0c4 ;;
 esac
 )sh";
 
@@ -55,6 +49,10 @@ class ImageNode {
     root_ = name;
     put("podman", podman_double);
     ::chmod((root_ / "podman").c_str(), 0755);
+    // Nothing else is in its PATH: this machine may have a podman, too.
+    for (const char* tool : {"dirname", "tr", "cat", "head", "env", "sleep"}) {
+      fs::create_symlink(std::string("/usr/bin/") + tool, root_ / tool);
+    }
     wanted.name = "lab:5000/tiny:1";
     wanted.digest = "sha256:" + std::string(64, 'a');
     wanted.bytes = 1'000'000;
@@ -69,7 +67,7 @@ class ImageNode {
   std::string text(const std::string& name) const { return text_of_file(root_ / name); }
   std::string home() const { return (root_ / "home").string(); }
   ImageFetch fetch() const {
-    return {wanted, home(), {{"PATH", root_.string() + ":/usr/bin:/bin"}}, [](std::string_view) {}};
+    return {wanted, home(), {{"PATH", root_.string()}}, [](std::string_view) {}};
   }
   std::optional<ImageFetch::Failure> bring() const {
     ImageFetch one = fetch();
