@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
@@ -72,6 +73,27 @@ void flatten(const YamlNode& map, const std::string& prefix, YamlNode& propertie
   }
 }
 
+// `comand` beside a missing `command`: one mistake, and the unknown key's line says how to mend it.
+bool is_said_already(const Finding& missing, const std::vector<Finding>& all) {
+  const bool is_key = missing.message.ends_with(" is required");
+  const bool is_choice = missing.message.ends_with("expected 'image' or 'build'");
+  if (missing.severity != Severity::error || (!is_key && !is_choice)) return false;
+  const auto parent = [](const std::string& key) {
+    return key.substr(0, key.find('.') == key.npos ? 0 : key.rfind('.'));
+  };
+  return std::ranges::any_of(all, [&](const Finding& unknown) {
+    constexpr std::string_view means = "did you mean '";
+    if (!unknown.suggestion.starts_with(means) || !unknown.message.starts_with("unknown key")) {
+      return false;
+    }
+    const std::string word = unknown.suggestion.substr(means.size() - 1);
+    const std::string key = word.substr(0, word.size() - 1);  // 'command', in quotes
+    const std::string path = missing.key.substr(missing.key.rfind('.') + 1);
+    return is_key ? key == quoted_text(path) && parent(unknown.key) == parent(missing.key)
+                  : mentions(missing.message, key) && parent(unknown.key) == missing.key;
+  });
+}
+
 }  // namespace
 
 JobFile read_job_file(const std::string& path, std::string_view text, const ReadOptions& options) {
@@ -93,6 +115,8 @@ JobFile read_job_file(const std::string& path, std::string_view text, const Read
   }
   if (job.spec.experiment_name.empty()) job.spec.experiment_name = file_name_of(options.cwd);
   job.findings = findings.take_sorted();
+  const std::vector<Finding> all = job.findings;
+  std::erase_if(job.findings, [&](const Finding& each) { return is_said_already(each, all); });
   return job;
 }
 

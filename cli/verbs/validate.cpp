@@ -92,7 +92,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
   bool all_valid = true;
   Document documents = Document::array();
   for (const std::string& path : options.files) {
-    auto job = check_job({.path = path, .sets = options.sets}, common);
+    auto job = check_job({.path = path, .sets = options.sets, .accept_resources = true}, common);
     if (!job) {
       print_error(job.error().message, common);
       documents.push_back(unreadable_document(path, job.error()));

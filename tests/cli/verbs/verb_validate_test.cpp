@@ -97,3 +97,26 @@ TEST_CASE("for Azure ML the map muster is an error, in its place among the other
              ContainsSubstring("Azure ML refuses the map 'muster'"));
   CHECK(site.validate({"good"}, "-o json --for azure").code == 0);
 }
+
+TEST_CASE("a file that describes a resource is fine; to run one says what it is") {
+  Site site;
+  const std::pair<const char*, const char*> files[] = {
+      {"environment", "name: e\nversion: 1\nimage: ubuntu\n"},
+      {"data asset", "name: d\ntype: uri_folder\npath: wasbs://c@a.blob.core.windows.net/x\n"},
+      {"compute", "name: c\ntype: amlcompute\nsize: STANDARD_ND96\n"},
+      {"datastore", "name: s\ntype: azure_blob\naccount_name: a\ncontainer_name: c\n"},
+      {"command component",
+       "name: t\nversion: 1\ntype: command\ncommand: x\nenvironment: {image: ubuntu}\n"}};
+  for (const auto& [kind, text] : files) {
+    CAPTURE(kind);
+    std::string name = kind;
+    std::erase(name, ' ');
+    site.site.add(name, text);
+    const SaidByVerb said = site.validate({name}, "");
+    CHECK(said.code == 0);
+    CHECK_THAT(said.out, ContainsSubstring(": ok (" + std::string(kind) + ")\n"));
+    const SaidByVerb run = site.site.type("plan " + site.site.path(name));
+    CHECK(run.code == 90);
+    CHECK_THAT(run.err, ContainsSubstring("a job"));
+  }
+}
