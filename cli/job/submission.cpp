@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/client/start.h"
+#include "cli/job/git_code.h"
 #include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
@@ -80,10 +81,17 @@ Result<Fd> claim_directory(const Home& home, const JobId& job) {
 }
 
 // Takes the snapshots into the blobs of the home.
-std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target,
+std::vector<Tree> stage_sources(const Home& home, JobSpec& spec, const ComputeTarget& target,
                                 const CommonOptions& common) {
   std::vector<Tree> trees;
-  const auto requests = sources_of(spec, target);
+  auto requests = sources_of(spec, target);
+  std::optional<GitCode> git;
+  if (!spec.git_url.empty()) {
+    git.emplace(or_end(GitCode::clone(spec.git_url), invalid_file));
+    spec.recorded["code.commit"] = git->commit();
+    notice("code: commit " + git->commit(), common);
+    requests.push_back({.source = git->directory(), .place = "code"});
+  }
   if (requests.empty()) return trees;
   const auto store = or_end(BlobStore::open(home.blobs()));
   for (const SnapshotRequest& request : requests) {
@@ -94,7 +102,7 @@ std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const Com
   return trees;
 }
 
-void fill_directory(const Home& home, const JobSpec& spec, const CheckedJob& job,
+void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
                     const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
   const std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
@@ -155,7 +163,7 @@ Submitted submit_job(const Home& home, const SubmitRequest& request, const Commo
   if (request.name && is_job_name(*request.name)) wanted.sets.push_back("name=" + *request.name);
   const CheckedJob job = or_end(check_job(wanted, common), invalid_file);
   require_runnable(job, common);
-  const JobSpec spec = named_spec(job, request);
+  JobSpec spec = named_spec(job, request);
   if (!is_job_name(spec.name)) {
     throw VerbEnd(invalid_file,
                   "invalid job name " + quoted_text(spec.name) +

@@ -110,7 +110,9 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
   std::map<std::string, std::set<NodeId>> missing;
   bool has_code = false;
   for (const Record& record : records) {
-    if (const auto* job = record_as<JobSubmitted>(record)) has_code = !job->spec.code.empty();
+    if (const auto* job = record_as<JobSubmitted>(record)) {
+      has_code = !job->spec.code.empty() || !job->spec.git_url.empty();
+    }
     if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();
     const auto* exited = record_as<RankExited>(record);
     const bool not_started = exited && (exited->status.code == 127 || exited->status.code == 126);
