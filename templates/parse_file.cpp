@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/pipeline.h"
-#include "templates/settings/setting_table.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/read_options.h"
-#include "templates/yaml/writer.h"
 
 namespace muster {
 
@@ -44,32 +43,25 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
   }
 }
 
-bool joins_by_commas(const YamlNode& list) {
-  return std::ranges::all_of(list.items, [](const YamlNode& item) {
-    return item.kind == YamlNode::Kind::scalar && !mentions(item.text, ",");
-  });
-}
-
-std::string property_text(const YamlNode& value) {
-  if (value.kind == YamlNode::Kind::scalar) return value.text;
-  if (value.kind != YamlNode::Kind::list || !joins_by_commas(value)) return write_json(value);
-  std::string out;
-  for (const YamlNode& item : value.items) out += (out.empty() ? "" : ",") + item.text;
-  return out;
-}
-
-void flatten(const YamlNode& map, const std::string& prefix, YamlNode& properties) {
-  for (const Entry& entry : map.entries) {
-    const std::string path = prefix + entry.key;
-    const bool leaf = find_setting(path) || entry.value.kind != YamlNode::Kind::map;
-    if (!leaf) {
-      flatten(entry.value, path + '.', properties);
-    } else if (entry.value.kind != YamlNode::Kind::null) {
-      properties.entries.push_back(
-          {"muster." + path, entry.place,
-           scalar_node(property_text(entry.value), entry.value.place, true)});
+// `comand` beside a missing `command`: one mistake, and the unknown key's line says how to mend it.
+bool is_said_already(const Finding& missing, const std::vector<Finding>& all) {
+  const bool is_key = missing.message.ends_with(" is required");
+  const bool is_choice = missing.message.ends_with("expected 'image' or 'build'");
+  if (missing.severity != Severity::error || (!is_key && !is_choice)) return false;
+  const auto parent = [](const std::string& key) {
+    return key.substr(0, key.find('.') == key.npos ? 0 : key.rfind('.'));
+  };
+  return std::ranges::any_of(all, [&](const Finding& unknown) {
+    constexpr std::string_view means = "did you mean '";
+    if (!unknown.suggestion.starts_with(means) || !unknown.message.starts_with("unknown key")) {
+      return false;
     }
-  }
+    const std::string word = unknown.suggestion.substr(means.size() - 1);
+    const std::string key = word.substr(0, word.size() - 1);  // 'command', in quotes
+    const std::string path = missing.key.substr(missing.key.rfind('.') + 1);
+    return is_key ? key == quoted_text(path) && parent(unknown.key) == parent(missing.key)
+                  : mentions(missing.message, key) && parent(unknown.key) == missing.key;
+  });
 }
 
 }  // namespace
@@ -93,23 +85,9 @@ JobFile read_job_file(const std::string& path, std::string_view text, const Read
   }
   if (job.spec.experiment_name.empty()) job.spec.experiment_name = file_name_of(options.cwd);
   job.findings = findings.take_sorted();
+  const std::vector<Finding> all = job.findings;
+  std::erase_if(job.findings, [&](const Finding& each) { return is_said_already(each, all); });
   return job;
-}
-
-std::string render_for_azure(const JobFile& job) {
-  if (!job.tree) return "";
-  YamlNode out = *job.tree;
-  const YamlNode* settings = job.tree->find("muster");
-  if (!settings || settings->kind != YamlNode::Kind::map) return write_yaml(out);
-  std::erase_if(out.entries, [](const Entry& entry) { return entry.key == "muster"; });
-  YamlNode* properties = out.find("properties");
-  if (!properties) {
-    out.entries.push_back({"properties", settings->place, YamlNode{}});
-    properties = &out.entries.back().value;
-  }
-  properties->kind = YamlNode::Kind::map;
-  flatten(*settings, "", *properties);
-  return write_yaml(out);
 }
 
 }  // namespace muster

@@ -16,10 +16,4 @@ namespace muster {
 // `path` is what findings print and what relative paths inside start from.
 JobFile read_job_file(const std::string& path, std::string_view text, const ReadOptions& options);
 
-// A job file as Azure ML accepts it: the `muster` map becomes `muster.*` strings among the
-// properties.
-
-// YAML text. `--set` is applied, comments and anchors are gone. Empty when the file did not parse.
-std::string render_for_azure(const JobFile& job);
-
 }  // namespace muster

@@ -87,7 +87,8 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
     append(job.file.findings, new_places(findings_for_running(job, known), job.file.findings));
     if (known) about_clusters = std::move(known->findings);
   }
-  const bool other_job = !is_command && job.file.kind != FileKind::cluster;
+  const bool is_fine = request.accept_resources && is_resource(job.file.kind);
+  const bool other_job = !is_command && job.file.kind != FileKind::cluster && !is_fine;
   if (request.for_running && other_job) append(job.file.findings, cannot_run_yet(job.file));
   sort_by_place(job.file.findings);
   append(job.file.findings, std::move(about_clusters));

@@ -27,6 +27,7 @@ struct CheckRequest {
   std::vector<std::string> sets;
   bool for_running = true;         // also what this version cannot do, and the target
   bool accept_unresolved = false;  // `--skip-validation`
+  bool accept_resources = false;   // a file that describes one is fine as it is
 };
 
 // Prints the findings, and ends the verb where the job cannot run.

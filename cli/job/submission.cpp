@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/client/start.h"
+#include "cli/job/git_code.h"
 #include "cli/job/image.h"
 #include "cli/job/image_files.h"
 #include "cli/job/memory.h"
@@ -82,10 +83,17 @@ Result<Fd> claim_directory(const Home& home, const JobId& job) {
 }
 
 // Takes the snapshots into the blobs of the home.
-std::vector<Tree> stage_sources(const Home& home, const JobSpec& spec, const ComputeTarget& target,
+std::vector<Tree> stage_sources(const Home& home, JobSpec& spec, const ComputeTarget& target,
                                 const CommonOptions& common) {
   std::vector<Tree> trees;
-  const auto requests = sources_of(spec, target);
+  auto requests = sources_of(spec, target);
+  std::optional<GitCode> git;
+  if (!spec.git_url.empty()) {
+    git.emplace(or_end(GitCode::clone(spec.git_url), invalid_file));
+    spec.recorded["code.commit"] = git->commit();
+    notice("code: commit " + git->commit(), common);
+    requests.push_back({.source = git->directory(), .place = "code"});
+  }
   if (requests.empty()) return trees;
   const auto store = or_end(BlobStore::open(home.blobs()));
   for (const SnapshotRequest& request : requests) {

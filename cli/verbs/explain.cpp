@@ -112,7 +112,7 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
   std::string image;
   for (const Record& record : records) {
     if (const auto* job = record_as<JobSubmitted>(record)) {
-      has_code = !job->spec.code.empty();
+      has_code = !job->spec.code.empty() || !job->spec.git_url.empty();
       image = job->spec.environment.image;
     }
     if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();

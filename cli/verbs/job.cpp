@@ -8,7 +8,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
-#include "templates/parse_file.h"
+#include "templates/azure/azure.h"
 
 namespace muster {
 
@@ -47,7 +47,10 @@ int render(const ValidateOptions& options, const CommonOptions& common) {
           .file;
   print_findings(file.findings, common);
   if (has_errors(file.findings)) return invalid_file;
-  write_all(Stream::out, render_for_azure(file));
+  AzureFile rendered = render_for_azure(file);
+  print_findings(rendered.findings, common);
+  if (has_errors(rendered.findings)) return invalid_file;
+  write_all(Stream::out, rendered.text);
   return 0;
 }
 

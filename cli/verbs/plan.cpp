@@ -101,8 +101,7 @@ void report_unavailable(const JobPlan& plan, const UnavailableNodes& unavailable
 
 int plan_job(const RunOptions& options, const CommonOptions& common) {
   const CheckRequest& asked = options.submit.check;
-  const CheckedJob job =
-      or_end(check_job({.path = asked.path, .sets = asked.sets}, common), invalid_file);
+  const CheckedJob job = or_end(check_job(asked, common), invalid_file);
   require_runnable(job, common);
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
   JobSpec spec = job.file.spec;

@@ -8,6 +8,7 @@
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
+#include "templates/azure/azure.h"
 #include "templates/cluster/file.h"
 #include "templates/yaml/node.h"
 
@@ -32,16 +33,13 @@ Document file_document(const std::string& path, const CheckedJob& job, bool vali
                   {"findings", list_of(job.file.findings, finding_document)}};
 }
 
-// Azure ML knows no `muster` map; the same settings may stand among `properties`, which it takes.
-void add_azure_finding(JobFile& file) {
-  const YamlNode* settings = file.tree ? file.tree->find("muster") : nullptr;
-  if (settings == nullptr) return;
-  Finding finding =
-      finding_at(Severity::error, settings->place, "muster", "Azure ML refuses the map 'muster'",
-                 "`muster job render --for azure` writes it as properties, which it accepts");
-  const auto after = std::find_if(file.findings.begin(), file.findings.end(),
-                                  [&](const Finding& other) { return other.line > finding.line; });
-  file.findings.insert(after, std::move(finding));
+// Each in its place among the others.
+void add_azure_findings(JobFile& file) {
+  for (Finding& finding : azure_findings(file)) {
+    const auto after = std::ranges::find_if(
+        file.findings, [&](const Finding& other) { return other.line > finding.line; });
+    file.findings.insert(after, std::move(finding));
+  }
 }
 
 // Other files of muster, by keys that no job has; empty: it is none of them.
@@ -92,7 +90,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
   bool all_valid = true;
   Document documents = Document::array();
   for (const std::string& path : options.files) {
-    auto job = check_job({.path = path, .sets = options.sets}, common);
+    auto job = check_job({.path = path, .sets = options.sets, .accept_resources = true}, common);
     if (!job) {
       print_error(job.error().message, common);
       documents.push_back(unreadable_document(path, job.error()));
@@ -100,7 +98,7 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
       continue;
     }
     recognise_other_file(job->file);
-    if (!options.dialect.empty()) add_azure_finding(job->file);
+    if (!options.dialect.empty()) add_azure_findings(job->file);
     print_findings(job->file.findings, common);
     const bool valid = !has_errors(job->file.findings) && !has_unresolved(job->file.findings);
     all_valid &= valid;

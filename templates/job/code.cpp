@@ -22,7 +22,7 @@ void read_code_text(const Value& value, const std::string& text, Reading& readin
   }
   const auto form = path_form(text);
   if (form && form->kind == PathKind::asset) {
-    spec.code = text;
+    spec.code = form->path;
     return;
   }
   if (!form || form->kind != PathKind::local) {
@@ -40,6 +40,11 @@ void read_code_text(const Value& value, const std::string& text, Reading& readin
 
 bool is_variable_name(std::string_view name) {
   return is_word_of(name, "_") && (name.front() < '0' || name.front() > '9');
+}
+
+// A program can read it from its environment, a shell has no word for it.
+bool is_no_shell_name(std::string_view name) {
+  return is_word_of(name, "_.-") && (name.front() < '0' || name.front() > '9');
 }
 
 // Variables that muster sets on every rank, or for one type of distribution.
@@ -103,6 +108,15 @@ void read_service_properties(const Value& value, ServiceSpec& service) {
   map.finish();
 }
 
+// What `az ml job show` adds: pages of the portal, and where a service was.
+bool is_shown_by_azure(const Value& value) {
+  const YamlNode* type = value.is_map() ? value.node().find("type") : nullptr;
+  if (!type && value.is_map()) type = value.node().find("job_service_type");
+  const std::string word = type ? folded(type->text) : "";
+  return word == "studio" || word == "tracking" ||
+         (value.is_map() && value.node().find("endpoint") != nullptr);
+}
+
 ServiceSpec read_service(const Value& value) {
   ServiceSpec service;
   MapReader map(value);
@@ -128,8 +142,8 @@ ServiceSpec read_service(const Value& value) {
   if (service.type == "custom" && service.command.empty() && !service.port) {
     value.error("'properties.command', or the 'port' where the job itself listens, is required");
   }
-  map.ignore({"endpoint", "status", "error_message"},
-             "written by Azure ML when it shows a job; ignored");
+  map.take("$schema");
+  map.ignore({"status", "error_message"}, "written by Azure ML when it shows a job; ignored");
   map.finish();
   return service;
 }
@@ -155,7 +169,11 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
   if (!value.is_map()) return;
   for (const Value& each : MapReader(value).entries()) {
     if (!is_variable_name(each.key())) {
-      each.error(quoted_text(each.key()) + " is not the name of an environment variable");
+      if (is_no_shell_name(each.key())) {
+        each.note("set as it is; a shell cannot read " + quoted_text(each.key()));
+      } else {
+        each.error(quoted_text(each.key()) + " is not the name of an environment variable");
+      }
     } else if (is_rank_variable(each.key())) {
       each.warning("hides the variable that muster sets on every rank");
     }
@@ -174,6 +192,10 @@ void read_environment_variables(const Value& value, JobSpec& spec) {
 
 void read_services(const Value& value, JobSpec& spec) {
   for (const Value& each : MapReader(value).entries()) {
+    if (is_shown_by_azure(each)) {
+      each.note("written by Azure ML when it shows a job; ignored");
+      continue;
+    }
     // Part of a path on the node; `muster forward` takes it where others give a port.
     const std::string& name = each.key();
     if (name.size() > 40 || !is_word_of(name, "-_") ||

@@ -1,5 +1,6 @@
 // `command`: expands the expressions. What the shell expands is left to the shell on the rank.
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/reader.h"
@@ -17,6 +18,8 @@ Place place_inside(const Value& value, const std::string& raw) {
   const std::size_t at = line == nullptr ? text.npos : text.find(raw, line - text.data());
   return at == text.npos ? place : place_of(place.source, at);
 }
+
+constexpr std::size_t most_listed = 8;  // in one line
 
 class CommandExpander {
  public:
@@ -68,6 +71,17 @@ class CommandExpander {
     return std::nullopt;
   }
 
+  // "there are: a, b": of the group that the name is in, where they are few.
+  std::string known_of(const std::string& name) const {
+    std::vector<std::string> names;
+    if (name.starts_with("inputs.")) {
+      for (const auto& [key, input] : spec_.inputs) names.push_back(key);
+    } else if (name.starts_with("outputs.")) {
+      for (const auto& [key, output] : spec_.outputs) names.push_back(key);
+    }
+    return names.empty() || names.size() > most_listed ? "" : "there are: " + joined(names);
+  }
+
   std::string suggestion(const std::string& name) const {
     std::vector<std::string> known;
     for (const auto& [key, input] : spec_.inputs) known.push_back("inputs." + key);
@@ -76,7 +90,7 @@ class CommandExpander {
       for (const std::string& key : *trial_names_) known.push_back("search_space." + key);
     }
     const std::string found = nearest(name, known);
-    return found.empty() ? "" : "did you mean '${{" + found + "}}'?";
+    return found.empty() ? known_of(name) : "did you mean '${{" + found + "}}'?";
   }
 
   void report(Severity severity, const std::string& name, const std::string& message) const {
@@ -115,7 +129,7 @@ void read_command(const Value& value, const std::set<std::string>* trial_names, 
   if (text->find_first_not_of(" \t\n") == std::string::npos) value.error("the command is empty");
   if (find_expressions(*text).unclosed) value.error("'${{' without '}}'");
   if (!optional_groups(*text).empty()) {
-    value.warning("'$[[ ]]' has a meaning in components only; here the shell gets it as it is");
+    value.warning("'$[[ ]]' belongs to components; here the shell gets it as it is");
   }
   const CommandExpander expander(value, trial_names, spec);
   spec.command = expand(*text, [&](const std::string& name) { return expander.value_of(name); });

@@ -68,6 +68,8 @@ void read_distribution(const Value& value, JobSpec& spec);
 void check_launchers(const Value& command, const Reading& reading, const JobSpec& spec);
 
 void read_environment(const Value& value, Reading& reading, EnvironmentSpec& spec);
+// Keys of environments and data that say where Azure keeps them.
+void ignore_asset_keys(MapReader& map);
 
 enum class DataContext {
   command_job,

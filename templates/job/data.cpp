@@ -36,12 +36,7 @@ std::optional<DataType> data_type(const Value& type) {
                                 {"mltable", DataType::mltable},
                                 {"mlflow_model", DataType::mlflow_model},
                                 {"custom_model", DataType::custom_model},
-                                {"triton_model", DataType::triton_model},
-                                // For the suggestion; literals are read elsewhere.
-                                {"string", DataType::uri_file},
-                                {"number", DataType::uri_file},
-                                {"integer", DataType::uri_file},
-                                {"boolean", DataType::uri_file}});
+                                {"triton_model", DataType::triton_model}});
 }
 
 std::string literal_text(const YamlNode& node, bool is_boolean) {
@@ -157,10 +152,10 @@ Value old_path(MapReader& map, InputSpec& input) {
 }
 
 void read_input_mode(const Value& mode, InputSpec& input) {
+  if (mode.is_scalar() && folded(mode.node().text) == "mount") return;  // old, of `ro_mount`
   const auto value = mode.choice<InputMode>({{"ro_mount", InputMode::ro_mount},
                                              {"download", InputMode::download},
                                              {"direct", InputMode::direct},
-                                             {"mount", InputMode::ro_mount},
                                              {"eval_mount", InputMode::eval_mount},
                                              {"eval_download", InputMode::eval_download}});
   if (!value) return;
@@ -183,6 +178,7 @@ InputSpec read_data(const Value& value, MapReader& map, const Value& type, DataC
   read_input_mode(map.take("mode"), input);
   map.take("datastore").text();
   map.take("description").text();
+  map.ignore({"path_on_compute"}, "means something on Azure's machines only; ignored");
   if (context == DataContext::component) {
     map.take("optional").boolean();
     map.take("default");
@@ -201,18 +197,27 @@ InputSpec read_data(const Value& value, MapReader& map, const Value& type, DataC
   return input;
 }
 
+InputSpec read_literal(const Value& value) {
+  InputSpec input;
+  const auto text = value.text();
+  if (!text) return input;
+  input.is_literal = true;
+  input.literal = literal_text(value.node(), false);
+  note_other_reading(value);
+  value.is_to_be_replaced(input.literal, "a value");
+  return input;
+}
+
 InputSpec read_input(const Value& value, DataContext context, Reading& reading) {
   InputSpec input;
   note_null_word(value);
   if (value.is_null()) return input;
-  if (value.is_scalar()) {
-    input.is_literal = true;
-    input.literal = literal_text(value.node(), false);
-    note_other_reading(value);
-    value.is_to_be_replaced(input.literal, "a value");
-    return input;
-  }
+  if (value.is_scalar()) return read_literal(value);
   MapReader map(value);
+  if (const Value literal = map.take("value"); literal.given()) {
+    map.finish();
+    return read_literal(literal);
+  }
   const Value type = map.take("type");
   if (is_literal_type(type)) return read_typed_literal(value, map, type, context);
   if (!value.is_map()) return input;
@@ -236,9 +241,10 @@ OutputSpec read_output(const Value& value, const JobSpec& spec) {
   OutputSpec output;
   MapReader map(value);
   const Value type = map.take("type");
-  if (const auto known = data_type(type)) {
-    output.type = *known;
-    if (is_literal_type(type)) type.error("an output is a file or a folder, not a literal");
+  if (is_literal_type(type)) {
+    type.error("an output is a file or a folder, not a literal");
+  } else {
+    store(output.type, data_type(type));
   }
   store(output.mode, map.take("mode").choice<OutputMode>({{"rw_mount", OutputMode::rw_mount},
                                                           {"upload", OutputMode::upload},
@@ -252,6 +258,7 @@ OutputSpec read_output(const Value& value, const JobSpec& spec) {
   output.asset_name = map.take("name").text().value_or("");
   output.asset_version = map.take("version").text().value_or("");
   map.take("description").text();
+  map.take("$schema");
   map.finish();
   return output;
 }
@@ -268,7 +275,10 @@ void read_inputs(const Value& value, DataContext context, Reading& reading, JobS
 void read_outputs(const Value& value, JobSpec& spec) {
   for (const Value& each : MapReader(value).entries()) {
     check_data_name(each);
-    if (folded(each.key()) == "default") each.warning("the name 'default' is reserved in Azure ML");
+    if (folded(each.key()) == "default") {
+      each.note("Azure ML's own place for what a job leaves; ignored");
+      continue;
+    }
     spec.outputs[each.key()] = read_output(each, spec);
   }
 }

@@ -58,6 +58,7 @@ void read_inline(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   }
   if (image.present() && build.present()) build.error("expected 'image' or 'build', not both");
   map.ignore({"name", "version", "inference_config"}, "ignored in an inline environment");
+  ignore_asset_keys(map);
   for (const char* key : {"$schema", "type", "description", "tags", "properties"}) map.take(key);
   map.finish();
 }
@@ -69,6 +70,10 @@ void read_reference(const Value& value, const std::string& text, Reading& readin
     const auto file = reading.load(value, text.substr(5));
     if (file && !file->is_map()) value.error(quoted_text(text) + " does not hold an environment");
     if (file && file->is_map()) read_inline(*file, reading, spec);
+    return;
+  }
+  if (std::string asset = asset_of_resource_id(text); !asset.empty()) {
+    spec.reference = std::move(asset);
     return;
   }
   spec.reference = text;
@@ -83,6 +88,12 @@ void read_reference(const Value& value, const std::string& text, Reading& readin
 }
 
 }  // namespace
+
+void ignore_asset_keys(MapReader& map) {
+  map.ignore({"datastore", "id", "auto_delete_setting", "creation_context", "latest_version",
+              "intellectual_property"},
+             "Azure ML's own; ignored");
+}
 
 void read_environment(const Value& value, Reading& reading, EnvironmentSpec& spec) {
   if (!value.present()) return;

@@ -98,10 +98,6 @@ void check_data(const JobSpec& spec, Refusals& out) {
 }
 
 void check_code(const JobSpec& spec, Refusals& out) {
-  if (!spec.git_url.empty()) {
-    out.refuse("code", "code is not cloned from git yet: " + quoted_text(spec.git_url) +
-                           "; clone it and name the directory");
-  }
   if (spec.code.starts_with("azureml:")) {
     out.refuse("code",
                "code assets are not read yet: " + quoted_text(spec.code) + "; name a directory");

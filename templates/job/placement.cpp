@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/yaml/path_form.h"
 
@@ -18,6 +19,12 @@ bool is_memory_size(std::string_view text) {
   const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
   return unit.empty() ||
          (unit.size() == 1 && std::string_view("bkmgBKMG").find(unit) != std::string_view::npos);
+}
+
+// A text is split as a shell does; an item of a list is one word already.
+std::string as_one_word(const Value& docker_args, const std::string& text) {
+  const bool is_split = docker_args.is_list() && !is_word_of(text, "_-./:=,@+");
+  return is_split ? "'" + replaced(text, "'", "'\\''") + "'" : text;
 }
 
 // What `compute` names: the bare target, empty for the default one.
@@ -39,6 +46,18 @@ void read_instance_count(const Value& value, JobSpec& spec) {
   spec.instance_count = *count;
   spec.muster.nodes_min = *count;
   spec.muster.nodes_max = *count;
+}
+
+// Azure writes `UserIdentity` where it shows a job.
+std::optional<std::string> identity_type(const Value& type) {
+  const std::vector<std::string> words = {"user_identity", "managed", "managed_identity",
+                                          "aml_token"};
+  for (const std::string& word : words) {
+    std::string joint = word;
+    std::erase(joint, '_');
+    if (type.is_scalar() && folded(type.node().text) == joint) return word;
+  }
+  return type.word(words);
 }
 
 }  // namespace
@@ -72,7 +91,10 @@ void read_resources(const Value& value, JobSpec& spec) {
                      quoted_text(*text));
     }
   }
-  store(spec.docker_args, map.take("docker_args").text());
+  const Value docker_args = map.take("docker_args");
+  for (const std::string& words : docker_args.texts()) {
+    spec.docker_args += (spec.docker_args.empty() ? "" : " ") + as_one_word(docker_args, words);
+  }
   map.ignore({"locations", "properties"}, "has no meaning here; ignored");
   map.finish();
 }
@@ -110,9 +132,8 @@ void read_queue_settings(const Value& value, JobSpec& spec) {
 
 void read_identity(const Value& value, JobSpec& spec) {
   MapReader map(value);
-  const auto type =
-      map.take("type").word({"user_identity", "managed", "managed_identity", "aml_token"});
-  if (type) spec.recorded["identity.type"] = *type;
+  const Value type = map.take("type");
+  if (const auto word = identity_type(type)) spec.recorded["identity.type"] = *word;
   for (const char* key : {"client_id", "object_id", "msi_resource_id"}) {
     if (const auto text = map.take(key).text()) {
       spec.recorded[std::string("identity.") + key] = *text;

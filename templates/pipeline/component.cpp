@@ -97,7 +97,7 @@ ComponentShape read_command_component(const Value& root, Reading& reading) {
   const Value command = map.require("command");
   check_component_command(command, spec);
   if (command.is_scalar()) check_optional_groups(command, inputs);
-  map.ignore({"id", "creation_context"}, "written by Azure ML; ignored");
+  map.ignore({"id", "creation_context", "queue_settings"}, "has no meaning here; ignored");
   map.finish();
   return shape_of(inputs, spec);
 }

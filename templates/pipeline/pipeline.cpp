@@ -304,6 +304,7 @@ ComponentShape read_step(const Value& shown, const BoundStep& step, Reading& rea
                did_you_mean(word, {"command", "sweep", "pipeline"}));
     return shape;
   }
+  map.ignore({"comment"}, "has no meaning here; ignored");
   map.finish();
   return shape;
 }
@@ -355,7 +356,8 @@ PipelineNames read_parts(MapReader& map, DataContext context, Reading& reading, 
   read_outputs(outputs, spec);
   for (const auto& [name, input] : spec.inputs) names.inputs.insert(name);
   for (const auto& [name, output] : spec.outputs) names.outputs.insert(name);
-  read_steps(map.require("jobs"), reading, names);
+  const bool has_jobs = !map.value().given() || !map.value().node().find("component");
+  read_steps(has_jobs ? map.require("jobs") : map.take("jobs"), reading, names);
   return names;
 }
 
@@ -371,9 +373,13 @@ void read_pipeline_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_limits(job.take("limits"), spec);
   read_identity(job.take("identity"), spec);
   read_pipeline_settings(job.take("settings"));
+  if (const Value component = job.take("component"); component.given()) {
+    component.unresolved("a pipeline by its component is not supported; write its 'jobs'");
+  }
   if (const Value schedule = job.take("schedule"); schedule.given()) {
     schedule.unresolved("jobs are not started by a schedule; let cron submit them");
   }
+  job.ignore({"services"}, "has no meaning for a pipeline; ignored");
   read_settings(job.take("muster"), job.take("properties"), reading, spec);
   job.finish();
 }

@@ -49,7 +49,8 @@ void read_amlcompute(MapReader& map) {
   map.take("idle_time_before_scale_down").duration();
   read_ssh_settings(map.take("ssh_settings"));
   map.ignore({"location", "network_settings", "identity", "ssh_public_access_enabled",
-              "enable_node_public_ip"},
+              "enable_node_public_ip", "resource_id", "provisioning_state", "provisioning_errors",
+              "created_on"},
              "means something in the cloud only; ignored");
 }
 
@@ -94,6 +95,7 @@ void read_compute_file(const Value& root) {
   if (type_of(root) == "virtualmachine") {
     check_name(map.require("name"));
     require_texts(map, {"resource_id"});
+    map.ignore({"location"}, "means something in the cloud only; ignored");
     read_ssh_settings(map.take("ssh_settings"));
   } else {
     read_amlcompute(map);
@@ -115,6 +117,7 @@ void read_environment_file(const Value& root, Reading& reading, EnvironmentSpec&
       if (entry.key == key) inner.entries.push_back(entry);
     }
   }
+  ignore_asset_keys(map);
   read_environment(Value(reading.keep(std::move(inner)), "", reading.findings), reading, spec);
   map.finish();
 }
@@ -138,7 +141,7 @@ void read_data_asset_file(const Value& root, Reading& reading) {
   check_name(map.require("name"));
   take_texts(map, {"version"});
   const Value path = map.require("path");
-  map.take("auto_delete_setting");
+  ignore_asset_keys(map);
   map.finish();
   const auto text = path.text();
   if (!text) return;

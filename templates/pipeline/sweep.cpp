@@ -20,6 +20,7 @@ void read_sampling(const Value& value) {
     type = map.require("type").word(types);
     map.take("seed").integer(0, 2147483647);
     map.take("rule").word({"random", "sobol"});
+    map.ignore({"logbase"}, "has no effect here; ignored");
     map.finish();
   }
   if (type == "bayesian") value.unresolved("bayesian sampling is not supported");
@@ -171,6 +172,7 @@ void read_sweep_job(const Value& root, Reading& reading, JobSpec& spec) {
   read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
   read_outputs(job.take("outputs"), spec);
   read_sweep_keys(job, reading, spec);
+  job.ignore({"services"}, "has no meaning for a sweep; ignored");
   read_settings(job.take("muster"), job.take("properties"), reading, spec);
   job.finish();
 }

@@ -1,6 +1,10 @@
 #include "templates/yaml/path_form.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
+
+#include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
@@ -54,6 +58,12 @@ std::optional<PathForm> path_form(std::string_view text) {
   if (text.starts_with("azureml:")) {
     const std::string_view rest = text.substr(8);
     if (is_storage_uri(rest)) return PathForm{PathKind::datastore, std::string(rest)};
+    if (starts_with_any(rest, {"http://", "https://"})) {
+      return PathForm{PathKind::http, std::string(rest)};
+    }
+    if (const std::string asset = asset_of_resource_id(text); !asset.empty()) {
+      return PathForm{PathKind::asset, asset};
+    }
     if (!is_asset_reference(text)) return std::nullopt;
     return PathForm{PathKind::asset, std::string(text)};
   }
@@ -76,6 +86,17 @@ std::string directory_of(const std::string& absolute_path) {
 
 std::string file_name_of(const std::string& absolute_path) {
   return absolute_path.substr(absolute_path.rfind('/') + 1);
+}
+
+std::string asset_of_resource_id(std::string_view text) {
+  if (!text.starts_with("azureml:/subscriptions/")) return "";
+  const auto parts = words_in(text, "/");
+  const std::size_t n = parts.size();
+  if (n < 5 || parts[n - 2] != "versions") return "";
+  constexpr std::string_view kinds[] = {"codes", "data", "models", "environments", "components"};
+  const bool known = std::find(std::begin(kinds), std::end(kinds), parts[n - 4]) != std::end(kinds);
+  std::string asset = "azureml:" + std::string(parts[n - 3]) + ':' + std::string(parts[n - 1]);
+  return known && is_asset_reference(asset) ? asset : "";
 }
 
 bool is_asset_reference(std::string_view text) {

@@ -25,4 +25,8 @@ std::string file_name_of(const std::string& absolute_path);
 // `azureml:<name>`, `azureml:<name>:<version>` or `azureml:<name>@<label>`.
 bool is_asset_reference(std::string_view text);
 
+// The `azureml:N:V` that `azureml:/subscriptions/…/{codes,data,…}/N/versions/V` means, as Azure ML
+// prints it; empty for anything else.
+std::string asset_of_resource_id(std::string_view text);
+
 }  // namespace muster

@@ -144,11 +144,16 @@ constexpr Named schemas[] = {
     {"dataset", FileKind::data_asset},
 };
 
-std::optional<FileKind> kind_from_schema(const Value& root) {
+// `schedule` of `https://azuremlschemas.azureedge.net/latest/schedule.schema.json`.
+std::string schema_name(const Value& root) {
   const YamlNode* schema = root.node().find("$schema");
-  if (!schema || schema->kind != YamlNode::Kind::scalar) return std::nullopt;
+  if (!schema || schema->kind != YamlNode::Kind::scalar) return "";
   const std::string last = schema->text.substr(schema->text.rfind('/') + 1);
-  const std::string word = folded(last.substr(0, last.find('.')));
+  return last.substr(0, last.find('.'));
+}
+
+std::optional<FileKind> kind_from_schema(const Value& root) {
+  const std::string word = folded(schema_name(root));
   const auto* found = std::ranges::find(schemas, word, &Named::name);
   return found == std::end(schemas) ? std::nullopt : std::optional(found->kind);
 }
@@ -186,7 +191,18 @@ FileKind kind_from_shape(const YamlNode& root) {
     return FileKind::environment;
   }
   if (root.find("path") && root.find("name")) return FileKind::data_asset;
-  return FileKind::command;
+  return FileKind::empty;
+}
+
+// A kind of Azure ML's that has a schema and that nobody here knows: deployments, schedules, flows.
+bool names_other_kind(const Value& root, std::optional<FileKind> schema) {
+  const YamlNode* text = root.node().find("$schema");
+  const bool other = !schema && text && text->text.ends_with(".schema.json");
+  if (other) {
+    Value(*text, "$schema", root.findings())
+        .unresolved("files of the kind " + quoted_text(schema_name(root)) + " are not supported");
+  }
+  return other;
 }
 
 FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const Value& root) {
@@ -203,7 +219,7 @@ FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const
   }
   if (std::ranges::find(unsupported_types, word) != std::end(unsupported_types)) {
     type.unresolved(quoted_text(text) + " is not supported");
-  } else {
+  } else if (!names_other_kind(root, schema)) {
     std::vector<std::string> names;
     for (const Named& each : types) names.emplace_back(each.name);
     type.error("unknown type " + quoted_text(text), did_you_mean(text, names));
@@ -244,6 +260,12 @@ const char* file_kind_name(FileKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+bool is_resource(FileKind kind) {
+  using enum FileKind;
+  return kind == compute || kind == environment || kind == datastore || kind == data_asset ||
+         kind == command_component || kind == pipeline_component;
+}
+
 FileKind detect_kind(const Value& root) {
   const auto schema = kind_from_schema(root);
   const YamlNode* type = root.node().find("type");
@@ -251,7 +273,10 @@ FileKind detect_kind(const Value& root) {
     return kind_from_type(Value(*type, "type", root.findings()), schema, root);
   }
   if (type && type->kind != YamlNode::Kind::null) Value(*type, "type", root.findings()).text();
-  return schema ? *schema : kind_from_shape(root.node());
+  if (schema) return *schema;
+  const FileKind shape = kind_from_shape(root.node());
+  if (shape != FileKind::empty) return shape;
+  return names_other_kind(root, schema) ? FileKind::unsupported : FileKind::command;
 }
 
 }  // namespace muster

@@ -31,6 +31,8 @@ enum class FileKind {
 };
 
 const char* file_kind_name(FileKind kind);
+// Describes something that jobs use: a valid file, and nothing that runs.
+bool is_resource(FileKind kind);
 
 enum class OnDisk { missing, file, directory };
 

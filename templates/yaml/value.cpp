@@ -19,6 +19,7 @@ struct Pair {
 // Words from other launchers and schedulers.
 constexpr Pair synonyms[] = {
     {"paths", "path"},
+    {"img", "image"},
     {"uri", "path"},
     {"url", "path"},
     {"nodes", "resources.instance_count"},
@@ -26,6 +27,8 @@ constexpr Pair synonyms[] = {
     {"node_count", "resources.instance_count"},
     {"nnodes", "resources.instance_count"},
     {"gpus", "muster.nodes.gpus"},
+    {"gpu_count", "muster.nodes.gpus"},
+    {"process_count_per_node", "distribution.process_count_per_instance"},
     {"nproc_per_node", "distribution.process_count_per_instance"},
     {"processes_per_node", "muster.processes_per_node"},
     {"env", "environment_variables"},
@@ -108,7 +111,9 @@ bool is_placeholder(std::string_view text) {
 // under another map than `here`, a near miss of a key legal here; empty if nothing fits.
 std::string suggest_key(std::string_view key, const std::vector<std::string>& legal_here,
                         std::string_view here) {
-  const std::string_view synonym = look_up(synonyms, key);
+  std::string_view synonym = look_up(synonyms, key);
+  const std::string own = std::string(here) + '.';
+  if (!here.empty() && synonym.starts_with(own)) synonym.remove_prefix(own.size());
   if (!synonym.empty() && fits(synonym, legal_here)) {
     return "did you mean " + quoted_text(synonym) + "?";
   }
@@ -247,13 +252,20 @@ std::map<std::string, std::string> Value::text_map() const {
   return out;
 }
 
+std::string Value::suggest_word(const std::vector<std::string>& names) const {
+  const std::string close = suggest(node_->text, names);
+  const std::string end = '_' + folded(node_->text);
+  const auto longer = std::ranges::find_if(names, [&](auto& name) { return name.ends_with(end); });
+  if (!close.empty() || longer == names.end()) return close;
+  return "did you mean " + quoted_text(*longer) + "?";
+}
+
 std::optional<int> Value::word_index(const std::vector<std::string>& names) const {
   if (!expect_scalar(("one of " + enumerated(names, " or ")).c_str())) return std::nullopt;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (folded(names[i]) == folded(node_->text)) return static_cast<int>(i);
   }
-  error("expected " + enumerated(names, " or ") + ", got " + describe(*node_),
-        suggest(node_->text, names));
+  error("expected " + enumerated(names, " or ") + ", got " + describe(*node_), suggest_word(names));
   return std::nullopt;
 }
 

@@ -90,6 +90,8 @@ class Value {
 
  private:
   std::optional<int> word_index(const std::vector<std::string>& names) const;
+  // As `suggest`, and for the end of a word: 'uri_folder' for 'folder'.
+  std::string suggest_word(const std::vector<std::string>& names) const;
   bool expect_scalar(const char* expected) const;
   bool expect_one_reading(const char* expected) const;
 

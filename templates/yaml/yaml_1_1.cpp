@@ -101,6 +101,15 @@ std::optional<bool> boolean_in_azure(std::string_view text) {
   return text.size() < 2 ? std::nullopt : boolean_word(text);
 }
 
+bool is_text_in_azure(std::string_view text) {
+  if (text.empty() || boolean_in_azure(text) || is_date(text)) return false;
+  const bool has_sign = text.front() == '-' || text.front() == '+';
+  const std::string_view size = has_sign ? text.substr(1) : text;
+  const std::string word = lower_case(size);
+  const bool is_special = word == ".inf" || (word == ".nan" && !has_sign);
+  return size.empty() || (!is_special && !integer_of(size) && !fraction_of(size));
+}
+
 std::optional<std::string> other_in_azure(std::string_view text) {
   if (text.empty()) return std::nullopt;
   if (is_date(text)) return "Azure ML reads a date";

@@ -13,6 +13,9 @@ namespace muster {
 // is the same in both places. Booleans are left to the caller.
 std::optional<std::string> other_in_azure(std::string_view text);
 
+// Whether a value without quotes is text there: no number, no date, no boolean.
+bool is_text_in_azure(std::string_view text);
+
 // The octal number that `010` is there; nothing for text of any other form.
 std::optional<long long> octal_number(std::string_view text);
 

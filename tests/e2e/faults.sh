@@ -78,7 +78,7 @@ has out "lab.yml: ok (cluster, 16 nodes)"
 expect 90 "$MUSTER" run "$work/lab.yml"
 has err "the file is a cluster, not a job"
 expect 90 "$MUSTER" validate --for azure "$work/code.yml"
-has err "code.yml:4:9: error: Azure ML refuses the map 'muster'"
+has err "code.yml:4:1: error: Azure ML: muster: there is no such key"
 
 # A submission that is killed does not take its job's name with it; a run does.
 mkdir -p "$MUSTER_HOME/jobs/killed"

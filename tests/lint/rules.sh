@@ -32,6 +32,7 @@ templates/yaml: scheduler/model
 templates/resource: scheduler/model templates/yaml
 templates/job: scheduler/model templates/yaml
 templates/pipeline: scheduler/model templates/job templates/yaml
+templates/azure: scheduler/model templates/job templates/settings templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
 templates/settings: health/checks scheduler/model scheduler/restart templates/job templates/yaml
 templates/cluster: health/checks scheduler/model templates/job templates/profile templates/settings
@@ -164,8 +165,11 @@ cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/
 cli/verbs: cli/terminal
 cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
-cli/verbs: scheduler/restart scheduler/state templates templates/cluster templates/job
+cli/verbs: scheduler/restart scheduler/state templates templates/azure templates/cluster
+cli/verbs: templates/job
 cli/verbs: templates/yaml
+cli/verbs/resources: cli/client cli/grammar cli/job cli/terminal cli/verbs launcher/controller/store
+cli/verbs/resources: launcher/os launcher/staging launcher/wire scheduler/model
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay
 cli: scheduler/model

@@ -179,7 +179,7 @@ TEST_CASE("what is no job here ends with 90 and says why") {
   CHECK_THAT(cluster.err, ContainsSubstring("the file is a cluster, not a job"));
   const SaidByVerb wrong = site.type("submit " + site.add("wrong.yml", "commnd: x\n"));
   CHECK(wrong.code == 90);
-  CHECK_THAT(wrong.err, ContainsSubstring("'command' is required"));
+  CHECK_THAT(wrong.err, ContainsSubstring("did you mean 'command'?"));
   const SaidByVerb absent = site.type("submit -o json --name kite " + site.path("none.yml"));
   CHECK(absent.code == 90);
   CHECK_THAT(absent.err, ContainsSubstring("none.yml"));

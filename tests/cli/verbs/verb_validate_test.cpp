@@ -48,7 +48,7 @@ TEST_CASE("each file has its own verdict") {
   REQUIRE(all.size() == 5);
   CHECK(all[0]["valid"] == true);
   for (std::size_t i = 1; i < all.size(); ++i) CHECK(all[i]["valid"] == false);
-  CHECK(all[1]["findings"][0]["message"] == "'command' is required");
+  CHECK(all[1]["findings"].back()["message"] == "unknown key 'commnd'");
   const std::string text = site.validate({"good", "bad", "lab"}, "").out;
   CHECK_THAT(text, ContainsSubstring("good: ok (command job)\n"));
   CHECK_THAT(text, ContainsSubstring("bad: not ok (command job)\n"));
@@ -60,7 +60,8 @@ TEST_CASE("another file of muster is named instead of being judged as a job") {
   site.site.add("profile", "profile: x\ngpu: {count: 8}\n");
   site.site.add("drill", "job: x.yml\nsteps: []\n");
   site.site.add("retention", "journal: 90d\n");
-  const SaidByVerb said = site.validate({"profile", "drill", "retention", "bad"});
+  site.site.add("neither", "environment: azureml:host\ncompute: local\nplace: x\n");
+  const SaidByVerb said = site.validate({"profile", "drill", "retention", "neither"});
   CHECK(said.code == 90);
   const char* const says[] = {"a health profile", "a drill", "a retention file", "'command'"};
   for (std::size_t i = 0; i < 4; ++i) {
@@ -94,6 +95,31 @@ TEST_CASE("for Azure ML the map muster is an error, in its place among the other
   CHECK(site.validate({"mine"}).code == 0);
   CHECK(site.validate({"mine"}, "-o json --for azure").code == 90);
   CHECK_THAT(site.validate({"mine"}, "-o json --for azure").out,
-             ContainsSubstring("Azure ML refuses the map 'muster'"));
-  CHECK(site.validate({"good"}, "-o json --for azure").code == 0);
+             ContainsSubstring("Azure ML: muster: there is no such key"));
+  site.site.add("theirs", "command: x\nenvironment: {image: ubuntu}\n");
+  CHECK_THAT(site.validate({"theirs"}, "-o json --for azure").out,
+             !ContainsSubstring("Azure ML: "));
+}
+
+TEST_CASE("a file that describes a resource is fine; to run one says what it is") {
+  Site site;
+  const std::pair<const char*, const char*> files[] = {
+      {"environment", "name: e\nversion: 1\nimage: ubuntu\n"},
+      {"data asset", "name: d\ntype: uri_folder\npath: wasbs://c@a.blob.core.windows.net/x\n"},
+      {"compute", "name: c\ntype: amlcompute\nsize: STANDARD_ND96\n"},
+      {"datastore", "name: s\ntype: azure_blob\naccount_name: a\ncontainer_name: c\n"},
+      {"command component",
+       "name: t\nversion: 1\ntype: command\ncommand: x\nenvironment: {image: ubuntu}\n"}};
+  for (const auto& [kind, text] : files) {
+    CAPTURE(kind);
+    std::string name = kind;
+    std::erase(name, ' ');
+    site.site.add(name, text);
+    const SaidByVerb said = site.validate({name}, "");
+    CHECK(said.code == 0);
+    CHECK_THAT(said.out, ContainsSubstring(": ok (" + std::string(kind) + ")\n"));
+    const SaidByVerb run = site.site.type("plan " + site.site.path(name));
+    CHECK(run.code == 90);
+    CHECK_THAT(run.err, ContainsSubstring("a job"));
+  }
 }

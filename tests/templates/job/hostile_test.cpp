@@ -5,6 +5,7 @@
 #include "templates/cluster/file.h"
 #include "templates/job/job_file.h"
 #include "templates/job/starter.h"
+#include "templates/azure/azure.h"
 #include "templates/parse_file.h"
 #include "templates/yaml/reader.h"
 #include "tests/catch.h"

@@ -1,0 +1,228 @@
+// `muster lineage JOB`: what a job was made of, from the store alone. `muster diff JOB JOB`: in
+// what two jobs differ. Whatever the spec has about an input or the environment is shown, by its
+// name.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/client/find.h"
+#include "cli/job/spec_document.h"
+#include "cli/terminal/document.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
+#include "cli/verbs/verbs.h"
+#include "launcher/os/read_file.h"
+#include "launcher/staging/content_hash.h"
+#include "launcher/staging/trees_file.h"
+#include "launcher/wire/json_fields.h"
+#include "scheduler/model/decision.h"
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A job's outputs are counted up to here.
+constexpr std::int64_t most_files = 1'000'000;
+
+// Of what lies in the tree, not of where it lies.
+std::string tree_hash(const Tree& tree) {
+  Json entries;
+  write_json(entries, tree.entries);
+  return content_hash_of(entries.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// By place: `code`, `inputs/data`. Nothing where the job was cleaned away.
+std::map<std::string, std::string> tree_hashes(const Home& home, const JobId& job) {
+  std::map<std::string, std::string> out;
+  const auto trees = load_trees(home.trees(job));
+  if (!trees) return out;
+  for (const Tree& tree : *trees) out[tree.place] = tree_hash(tree);
+  return out;
+}
+
+void put(Document& map, const char* key, const std::string& text) {
+  if (!text.empty()) map[key] = text;
+}
+
+// What the spec says of it, without what it does not say.
+Document said(const Document& value) {
+  Document out = Document::object();
+  for (const auto& [key, each] : value.items()) {
+    const bool is_empty = each.is_null() || each == "" || (each.is_structured() && each.empty());
+    if (!is_empty) out[key] = each;
+  }
+  return out;
+}
+
+Document code_document(const JobSpec& spec, const std::map<std::string, std::string>& trees) {
+  Document out = Document::object();
+  put(out, "directory", spec.code);
+  if (spec.recorded.contains("code.commit")) out["commit"] = spec.recorded.at("code.commit");
+  if (trees.contains("code")) out["tree"] = trees.at("code");
+  return out;
+}
+
+Document inputs_document(const Document& spec, const std::map<std::string, std::string>& trees) {
+  Document out = Document::object();
+  for (const auto& [name, input] : spec["inputs"].items()) {
+    out[name] = said(input);
+    if (const auto tree = trees.find("inputs/" + name); tree != trees.end()) {
+      out[name]["tree"] = tree->second;
+    }
+  }
+  return out;
+}
+
+// Files and bytes of a folder that the job left on this machine.
+void count_files(const fs::path& folder, Document& out) {
+  std::error_code failure;
+  std::int64_t files = 0;
+  std::uintmax_t bytes = 0;
+  for (fs::recursive_directory_iterator entry(folder, failure), end;
+       !failure && entry != end && files < most_files; entry.increment(failure)) {
+    std::error_code gone;
+    if (!entry->is_regular_file(gone)) continue;
+    const std::uintmax_t size = entry->file_size(gone);
+    if (gone) continue;
+    ++files;
+    bytes += size;
+  }
+  if (failure) return;
+  out["files"] = files;
+  out["bytes"] = bytes;
+}
+
+Document outputs_document(const Document& spec, const Home& home, const JobId& job) {
+  Document out = Document::object();
+  for (const auto& [name, output] : spec["outputs"].items()) {
+    out[name] = said(output);
+    count_files(home.outputs(job) / name, out[name]);
+  }
+  return out;
+}
+
+// Of each attempt: the checkpoint that it was started from.
+Document checkpoints_document(const std::vector<Record>& records) {
+  Document out = Document::array();
+  for (const Record& record : records) {
+    const auto* begun = record_as<LaunchBegun>(record);
+    if (begun == nullptr || !begun->resume_from) continue;
+    Document each{{"attempt", begun->attempt.value}, {"directory", begun->resume_from->directory}};
+    each["step"] = value_or_null(begun->resume_from->known_step());
+    put(each, "kind", begun->resume_from->kind);
+    out.push_back(std::move(each));
+  }
+  return out;
+}
+
+struct Lineage {
+  Document document;  // what it was made of
+  Document spec;      // all that the job file meant
+};
+
+Lineage lineage_of(const std::string& typed) {
+  const Home home = Home::from_environment();
+  const FoundJob found = job_or_end(home, typed);
+  const JobHistory history = or_end(history_of(found));
+  const JobSubmitted* submitted = submission_in(history.records);
+  if (submitted == nullptr) throw VerbEnd(internal_error, "job " + found.row.name + " has no spec");
+  Document spec = spec_document(submitted->spec);
+  const auto trees = tree_hashes(home, found.id());
+  Document out{{"job", found.row.name}};
+  const std::string file = text_of_file(home.job(found.id()) / "spec.yml");
+  if (!file.empty()) out["job_file"] = content_hash_of(file);
+  out["code"] = code_document(submitted->spec, trees);
+  put(out["code"], "git", spec["git_url"].get<std::string>());
+  out["environment"] = said(spec["environment"]);
+  out["inputs"] = inputs_document(spec, trees);
+  put(out, "resume_from", submitted->spec.muster.resume_path);
+  out["checkpoints"] = checkpoints_document(history.records);
+  out["outputs"] = outputs_document(spec, home, found.id());
+  return {std::move(out), std::move(spec)};
+}
+
+std::string cell(const Document& value) {
+  return value.is_string() ? value.get<std::string>() : document_line(value);
+}
+
+// "inputs.data.path" and its value, of each value in it.
+std::map<std::string, Document> leaves(const Document& document) {
+  std::map<std::string, Document> out;
+  const Document flat = document.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string key = pointer.substr(1);
+    std::ranges::replace(key, '/', '.');
+    if (!value.is_null()) out[key] = value;
+  }
+  return out;
+}
+
+int show_lineage(const std::string& typed, const CommonOptions& common) {
+  const Lineage lineage = lineage_of(typed);
+  if (!wants_table(common)) return print_document(lineage.document, common);
+  Table table({"WHAT", "IS"});
+  for (const auto& [key, value] : leaves(lineage.document)) table.add({key, cell(value)});
+  write_all(Stream::out, table.text(common));
+  return 0;
+}
+
+// What its name is, and what it left, is no difference of what it was made of.
+std::map<std::string, Document> compared(const Lineage& lineage) {
+  Document all = lineage.document;
+  all.erase("job");
+  all.erase("outputs");
+  all.erase("checkpoints");
+  for (const auto& [key, value] : lineage.spec.items()) {
+    const bool is_name = key == "name" || key == "display_name";
+    if (!is_name && !all.contains(key)) all[key] = value;
+  }
+  all["recorded"].erase("code.commit");
+  return leaves(all);
+}
+
+struct DiffOptions {
+  std::string one;
+  std::string other;
+};
+
+int show_differences(const DiffOptions& options, const CommonOptions& common) {
+  const auto one = compared(lineage_of(options.one));
+  const auto other = compared(lineage_of(options.other));
+  std::map<std::string, std::pair<Document, Document>> rows;
+  for (const auto& [key, value] : one) rows[key].first = value;
+  for (const auto& [key, value] : other) rows[key].second = value;
+  std::erase_if(rows, [](const auto& row) { return row.second.first == row.second.second; });
+  Document documents = Document::array();
+  Table table({"WHAT", options.one, options.other});
+  for (const auto& [key, values] : rows) {
+    documents.push_back({{"what", key}, {"one", values.first}, {"other", values.second}});
+    const auto text = [](const Document& value) { return value.is_null() ? "" : cell(value); };
+    table.add({key, text(values.first), text(values.second)});
+  }
+  if (!wants_table(common)) return print_document(documents, common);
+  if (rows.empty()) notice("no difference", common);
+  if (!rows.empty()) write_all(Stream::out, table.text(common));
+  return 0;
+}
+
+}  // namespace
+
+void add_lineage(CommandLine& line) {
+  line.verb<std::string>({"lineage", "Show what a job was made of: code, data, image, checkpoint"},
+                         show_lineage, [](Arguments& of, std::string& job) {
+                           of.argument("JOB", job, "Job name, or the beginning of one");
+                         });
+}
+
+void add_diff(CommandLine& line) {
+  line.verb<DiffOptions>({"diff", "Show in what two jobs differ"}, show_differences,
+                         [](Arguments& of, DiffOptions& options) {
+                           of.argument("JOB", options.one, "Job name, or the beginning of one");
+                           of.argument("OTHER", options.other, "The other job");
+                         });
+}
+
+}  // namespace muster
