@@ -35,8 +35,9 @@ templates/pipeline: scheduler/model templates/job templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
 templates/settings: health/checks scheduler/model scheduler/restart templates/job templates/yaml
 templates/cluster: health/checks scheduler/model templates/job templates/profile templates/settings
-templates/cluster: templates/yaml
-templates: templates/cluster templates/job templates/pipeline templates/settings templates/yaml
+templates/cluster: templates/resource templates/yaml
+templates: templates/cluster templates/job templates/pipeline templates/resource
+templates: templates/settings templates/yaml
 health/model: scheduler/model
 health/checks: health/model scheduler/model
 health/checks/infiniband: health/model
