@@ -25,6 +25,7 @@
 #include "scheduler/explain/summary.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/resume_point.h"
+#include "scheduler/state/sentences.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 
@@ -83,6 +84,12 @@ std::string stall(const JobRow& row, const JobSummary& job) {
   return std::string(word(seen.stall)) + ": " + seen.sentence;
 }
 
+// What its nodes fetch before the ranks can start.
+std::string preparing(const JobRow& row, const JobSummary& job) {
+  if (row.ended_at || job.attempts.empty()) return "";
+  return list_text(job.attempts.back().preparing);
+}
+
 // Nodes of the job from which nothing is heard, long before they count as lost.
 std::string silent_nodes(const JobRow& row, const Home& home) {
   if (row.ended_at || row.attempts == 0) return "";
@@ -109,6 +116,7 @@ std::string facts(const JobRow& row, const JobSummary& job, const Home& home, Ti
   text += line("ended", moment(row.ended_at, now));
   if (row.step) text += line("step", std::to_string(*row.step));
   text += line("progress", progress(row, home));
+  text += line("preparing", preparing(row, job));
   text += line("pace", stall(row, job));
   text += silent_nodes(row, home);
   if (job.checkpoint) {

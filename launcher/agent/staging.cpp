@@ -41,6 +41,7 @@ std::string first_waiting(const StageTrees& request, const std::set<std::string>
   return "a file";
 }
 
+constexpr Milliseconds told_interval{5000};
 constexpr std::size_t piece_bytes = 1u << 20;  // as for output: cheap frames that take turns
 
 }  // namespace
@@ -76,7 +77,17 @@ void AttemptStaging::look(const AttemptKey& key) {
        layout = layout_of(run_, key)](const ChildTasks::Tell& tell) {
         return encode(build_trees(request, store, layout, tell));
       },
-      stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); });
+      stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); },
+      [this, key](const std::string& doing) { told(key, doing); });
+  entry.told_at = boot_time();
+}
+
+// What is short is not told of.
+void AttemptStaging::told(const AttemptKey& key, const std::string& doing) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || boot_time() - found->second.told_at < told_interval) return;
+  found->second.told_at = boot_time();
+  line_.send(StageMoved{key.job, key.attempt, doing});
 }
 
 void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
@@ -93,7 +104,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
     entry.wanted.insert(wants->hashes.begin(), wants->hashes.end());
     entry.moved_at = boot_time();
   } else if (const auto* done = std::get_if<StageDone>(&*answer)) {
-    if (!done->error.empty()) return fail(key, done->error);
+    if (!done->error.empty()) return fail(key, done->error, done->lasting);
     entry.is_staged = true;
     entry.request.trees.clear();
   }
@@ -158,9 +169,9 @@ bool AttemptStaging::knows(const JobId& job) const {
   return std::ranges::any_of(entries_, [&job](const auto& item) { return item.first.job == job; });
 }
 
-void AttemptStaging::fail(const AttemptKey& key, const std::string& error) {
+void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool lasting) {
   entries_.erase(key);
-  line_.send(StageDone{key.job, key.attempt, error});
+  line_.send(StageDone{key.job, key.attempt, error, lasting});
 }
 
 OutputCollection::OutputCollection(ControllerLine& line) : line_(line) {}

@@ -50,6 +50,7 @@ class AttemptStaging {
     StageTrees request;
     std::set<std::string> wanted;
     BootTime moved_at{0};
+    BootTime told_at{0};
     ChildTasks::TaskId task = 0;
     bool is_looking = false;
     bool is_staged = false;
@@ -58,7 +59,8 @@ class AttemptStaging {
 
   void look(const AttemptKey& key);
   void looked(const AttemptKey& key, Result<std::string> frame);
-  void fail(const AttemptKey& key, const std::string& error);
+  void told(const AttemptKey& key, const std::string& doing);
+  void fail(const AttemptKey& key, const std::string& error, bool lasting = false);
   Status open_store();
 
   const RunDirectory& run_;

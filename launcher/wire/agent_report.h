@@ -83,9 +83,19 @@ struct StageDone {
   JobId job;
   AttemptId attempt;
   std::string error;
-  bool lasting = false;  // it would fail on every node
+  bool lasting = false;  // the error is the job's own doing: it would be the same on any node
 
   MUSTER_FIELDS(job, attempt, error, lasting)
+};
+
+// What a node is at while it prepares an attempt, every few seconds as long as anything moves.
+struct StageMoved {
+  static constexpr const char* kind = "stage_moved";
+  JobId job;
+  AttemptId attempt;
+  std::string doing;  // "image 1.2 of 7.9 GB", "code/train.py"
+
+  MUSTER_FIELDS(job, attempt, doing)
 };
 
 struct PortsDone {
@@ -298,6 +308,7 @@ using FromAgent =
     std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
                  RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
                  RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
-                 MembersSet, FaultsTold, RemedyRun, ExecTaken, RemoteOutput, RemoteOutputAck>;
+                 MembersSet, FaultsTold, RemedyRun, ExecTaken, RemoteOutput, RemoteOutputAck,
+                 StageMoved>;
 
 }  // namespace muster

@@ -104,6 +104,7 @@ void apply_one(State& state, Time at, const NodeAdded& record) {
   if (spare) {
     node.checked = spare->checked;
     node.staging_seen = spare->staging_seen;
+    node.preparing = spare->preparing;
     node.staged = spare->staged;
     forget_spare(*attempt, record.node);
   }

@@ -107,13 +107,17 @@ void apply_one(State& state, Time at, const NodeChecked& record) {
 }
 
 void apply_one(State& state, Time at, const StagingSeen& record) {
-  if (AttemptNode* node = reporting_or_spare<Staging>(state, record)) node->staging_seen = at;
+  AttemptNode* node = reporting_or_spare<Staging>(state, record);
+  if (!node) return;
+  node->staging_seen = at;
+  if (!node->staged) node->preparing = record.doing;
 }
 
 void apply_one(State& state, Time at, const NodeStaged& record) {
   AttemptNode* node = reporting_or_spare<Staging>(state, record);
   if (!node || node->staged) return;
   node->staged = record;
+  node->preparing.clear();
   if (node->join) node->join->asked_at = at;
 }
 

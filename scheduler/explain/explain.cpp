@@ -72,7 +72,7 @@ class Explainer {
 
   // Nothing to tell; of faults and remedies, what is done about them is told.
   template <class Quiet>
-  requires is_one_of<Quiet, StagingSeen, CollectionSeen, FirstOutputSeen, NodeFaultsSeen,
+  requires is_one_of<Quiet, CollectionSeen, FirstOutputSeen, NodeFaultsSeen,
                      RemedyEnded, NodeSuspected, HostsAsked, PortsAsked, NodeReady>
   void tell(const Quiet&) {}
   void tell(const JobSubmitted& record) {
@@ -111,6 +111,13 @@ class Explainer {
     for (const std::string& path : record.quarantined) {
       say("an incomplete checkpoint, on which a restart would fail, is called " + path + " now");
     }
+  }
+  // One line while it goes on.
+  void tell(const StagingSeen& record) {
+    if (record.doing.empty()) return;
+    const std::string who = record.node.value + " is being prepared: ";
+    if (lines_.empty() || !lines_.back().text.starts_with(who)) return say(who + record.doing);
+    lines_.back().text = who + record.doing;
   }
   void tell(const NodeStaged& record) { report_error(record.node, "prepare", record.error); }
   void tell(const PortsReserved& record) {

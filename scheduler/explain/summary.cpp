@@ -139,8 +139,12 @@ class Summarizer {
     attempt->stall = active->stall;
     attempt->members_epoch = active->members.epoch;
     attempt->members.clear();
+    attempt->preparing.clear();
     for (const AttemptNode& node : active->nodes) {
       if (node.membership.is_member) attempt->members.push_back(node.id);
+      if (!node.preparing.empty()) {
+        attempt->preparing.push_back(node.id.value + ": " + node.preparing);
+      }
     }
     if (attempt->last_step) summary_.last_step = attempt->last_step;
     if (!summary_.started) summary_.started = active->running_since;

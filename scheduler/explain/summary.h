@@ -23,6 +23,7 @@ struct AttemptSummary {
   std::optional<std::int64_t> resumed_from_step;
   std::optional<std::int64_t> last_step;
   std::optional<CheckpointRef> newest_checkpoint;
+  std::vector<std::string> preparing;  // "h02: image 1.2 of 7.9 GB", of nodes that tell it now
   std::optional<StallSeen> stall;  // what is wrong with its pace, or was when it ended
   Time placed;
   std::optional<Time> started;  // every rank was running

@@ -136,8 +136,9 @@ struct StagingSeen {
   AttemptId attempt;
   NodeId node;
   std::int64_t bytes = 0;  // so far
+  std::string doing{};     // what the node says it is at: "image 1.2 of 7.9 GB"; more often told
 
-  MUSTER_FIELDS(job, attempt, node, bytes)
+  MUSTER_FIELDS(job, attempt, node, bytes, doing)
 };
 
 struct NodeStaged {

@@ -97,6 +97,7 @@ struct AttemptNode {
   Time joined_at;  // when it was placed, or took another node's place
   std::optional<NodeChecked> checked;
   std::optional<Time> staging_seen;  // when the job's files were last seen to arrive
+  std::string preparing;             // what it was last at
   std::optional<NodeStaged> staged;
   std::optional<PortsReserved> ports;
   std::optional<NodeStarted> started;

@@ -1,3 +1,5 @@
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/summary.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 
@@ -96,6 +98,25 @@ TEST_CASE("staging may take long while the files arrive") {
   }
   bench.obey();
   CHECK(bench.is_in<Running>());
+}
+
+TEST_CASE("what a node fetches is known until it has it, and is one line of the history") {
+  Bench bench(a_job().on_nodes(2), 2);
+  bench.obey_until<Staging>();
+  const auto doing = [&](const char* what) {
+    bench.observe(StagingSeen{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, 0, what});
+  };
+  doing("image 1.2 of 7.9 GB");
+  doing("image 2.4 of 7.9 GB");
+  const auto preparing = [&] { return summarize(bench.journal).attempts.back().preparing; };
+  CHECK(preparing() == std::vector<std::string>{"h02: image 2.4 of 7.9 GB"});
+  bench.observe(NodeStaged{JobId{"train"}, AttemptId{0}, NodeId{"h02"}, ""});
+  CHECK(preparing().empty());
+  std::vector<std::string> lines;
+  for (const ExplainLine& line : explain(bench.journal)) {
+    if (mentions(line.text, "prepared")) lines.push_back(line.text);
+  }
+  CHECK(lines == std::vector<std::string>{"h02 is being prepared: image 2.4 of 7.9 GB"});
 }
 
 TEST_CASE("a node that reserves no port or starts no rank is named, and avoided") {

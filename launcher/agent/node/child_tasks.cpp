@@ -69,6 +69,7 @@ struct ChildTasks::Task {
   std::string answer;
   std::string doing;
   Done done;
+  Told on_told;
 
   void kill() const {
     if (pid > 0) ::kill(pid, SIGKILL);
@@ -101,7 +102,7 @@ ChildTasks::~ChildTasks() {
   for (const auto& [id, task] : tasks_) task->kill();
 }
 
-ChildTasks::TaskId ChildTasks::run(Work work, Milliseconds limit, Done done) {
+ChildTasks::TaskId ChildTasks::run(Work work, Milliseconds limit, Done done, Told told) {
   const TaskId id = next_id_++;
   const auto refuse = [&](Error why) {  // later, as any other answer: the caller is not ready yet
     boost::asio::post(io_, [done, why = std::move(why)] { done(why); });
@@ -117,6 +118,7 @@ ChildTasks::TaskId ChildTasks::run(Work work, Milliseconds limit, Done done) {
   task->id = id;
   task->limit = limit;
   task->done = std::move(done);
+  task->on_told = std::move(told);
   task->pipe.assign(pipe->read_end.release());
   tasks_[id] = task;
   watch_silence(task);
@@ -162,7 +164,10 @@ void ChildTasks::read_more(const std::shared_ptr<Task>& task) {
       [this, task](const boost::system::error_code& error, std::size_t count) {
         if (error == boost::asio::error::operation_aborted) return;
         task->answer.append(task->buffer.data(), count);
-        if (task->take_progress()) watch_silence(task);
+        if (task->done && task->take_progress()) {
+          watch_silence(task);
+          if (task->on_told) task->on_told(task->doing);
+        }
         if (!error && !task->has_said_all()) return read_more(task);
         conclude(task);
       });

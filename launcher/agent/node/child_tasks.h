@@ -32,8 +32,9 @@ class ChildTasks {
 
   explicit ChildTasks(boost::asio::io_context& io);
   ~ChildTasks();
+  using Told = std::function<void(const std::string& doing)>;
   // `limit` is for the whole work, or from one telling to the next.
-  TaskId run(Work work, Milliseconds limit, Done done);
+  TaskId run(Work work, Milliseconds limit, Done done, Told told = {});
   // Kills the child; its Done gets an Error when it is gone. Does nothing when it is over.
   void stop(TaskId id);
   pid_t process_of(TaskId id) const;  // 0: it never started, or is over

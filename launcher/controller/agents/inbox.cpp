@@ -104,7 +104,13 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* checked = std::get_if<CheckDone>(&message)) {
     node_checked(node, *checked);
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
-    observe_if_ours(node, *staged, NodeStaged{staged->job, staged->attempt, node, staged->error});
+    observe_if_ours(node, *staged,
+                    NodeStaged{staged->job, staged->attempt, node, staged->error,
+                               staged->lasting});
+  } else if (const auto* moved = std::get_if<StageMoved>(&message)) {
+    StagingSeen staging{moved->job, moved->attempt, node, 0, moved->doing};
+    limit_text(staging.doing);
+    observe_if_ours(node, *moved, std::move(staging));
   } else if (const auto* ports = std::get_if<PortsDone>(&message)) {
     observe_if_ours(node, *ports,
                     PortsReserved{ports->job, ports->attempt, node, ports->ports, ports->error});

@@ -1,5 +1,7 @@
 #include "launcher/controller/clients/event_feed.h"
 
+#include <algorithm>
+
 #include "scheduler/explain/explain.h"
 #include "scheduler/model/names.h"
 #include "scheduler/model/record.h"
@@ -26,9 +28,19 @@ std::vector<Record> with_steps(const std::vector<Record>& records, const JobId& 
   return all;
 }
 
+// Of many nodes that are being prepared, one is told of.
+bool is_awaited_first(const StagingSeen& seen, const Job* job) {
+  const Attempt* attempt = job ? active_attempt(*job) : nullptr;
+  if (!attempt) return false;
+  const auto first = std::ranges::find_if(
+      attempt->nodes, [](const AttemptNode& node) { return !node.staged.has_value(); });
+  return first != attempt->nodes.end() && first->id == seen.node;
+}
+
 // What a try for nodes says that ends as the one before it did, and how it begins: followers have
 // heard it. Of a job that ends with its last try, the end says why.
 bool is_said_again(const Record& record, const Job* job) {
+  if (const auto* seen = record_as<StagingSeen>(record)) return !is_awaited_first(*seen, job);
   const bool is_over = record_as<PlacementAbandoned>(record) != nullptr;
   if (job == nullptr) return is_over;
   if (job->abandoned == 0) return false;

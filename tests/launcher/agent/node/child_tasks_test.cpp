@@ -19,13 +19,16 @@ using std::chrono::milliseconds;
 namespace {
 
 // As the agent: reaps, and tells.
-std::string answer_of(ChildTasks::Work work) {
+std::string answer_of(ChildTasks::Work work, ChildTasks::Told on_told = {}) {
   boost::asio::io_context io;
   ChildTasks tasks(io);
   std::optional<std::string> said;
-  const auto id = tasks.run(std::move(work), Milliseconds{5000}, [&](Result<std::string> answer) {
-    said = answer ? *answer : "error: " + answer.error().message;
-  });
+  const auto id = tasks.run(
+      std::move(work), Milliseconds{5000},
+      [&](Result<std::string> answer) {
+        said = answer ? *answer : "error: " + answer.error().message;
+      },
+      std::move(on_told));
   const pid_t child = tasks.process_of(id);
   CHECK(child > 0);
   while (!said) {
@@ -62,6 +65,18 @@ TEST_CASE("a child has answered when it is over, though what it started is not")
                ::_exit(1);
              }),
              ContainsSubstring("killed"));
+}
+
+TEST_CASE("what a child is at is told while it works, before its answer") {
+  std::vector<std::string> told;
+  const auto work = [](const ChildTasks::Tell& tell) {
+    tell("the first part");
+    std::this_thread::sleep_for(milliseconds{1100});
+    tell("the second");
+    return std::string("done");
+  };
+  CHECK(answer_of(work, [&](const std::string& doing) { told.push_back(doing); }) == "done");
+  CHECK(told == std::vector<std::string>{"the first part", "the second"});
 }
 
 TEST_CASE("a child has the signals of a process that nobody prepared, whatever its agent does") {
