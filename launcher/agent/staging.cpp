@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/agent/data_staging.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/collect.h"
@@ -14,11 +15,16 @@ namespace muster {
 namespace {
 
 // In a child: what is missing, or the trees built and StageDone.
-FromAgent build_trees(const StageTrees& request, const BlobStore& store,
+FromAgent build_trees(const StageTrees& request, const BlobStore& store, const RunDirectory& run,
                       const AttemptLayout& layout, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
+  if (const auto failed = bring_data(request, store, run, layout, tell)) {
+    done.error = failed->message;
+    done.lasting = failed->is_lasting;
+    return done;
+  }
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
@@ -71,11 +77,16 @@ void AttemptStaging::stage(const StageTrees& request) {
 
 void AttemptStaging::look(const AttemptKey& key) {
   Entry& entry = entries_[key];
+  if (entry.held.empty()) {
+    auto held = hold_data(entry.request, run_);
+    if (!held) return fail(key, "node " + run_.node.value + ": " + held.error().message);
+    entry.held = std::move(*held);
+  }
   entry.is_looking = true;
   entry.task = tasks_.run(
-      [request = entry.request, &store = *store_,
+      [request = entry.request, &store = *store_, &run = run_,
        layout = layout_of(run_, key)](const ChildTasks::Tell& tell) {
-        return encode(build_trees(request, store, layout, tell));
+        return encode(build_trees(request, store, run, layout, tell));
       },
       stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); },
       [this, key](const std::string& doing) { told(key, doing); });
@@ -107,6 +118,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
     if (!done->error.empty()) return fail(key, done->error, done->lasting);
     entry.is_staged = true;
     entry.request.trees.clear();
+    entry.request.data.clear();
   }
   line_.send_encoded(std::move(*frame));
 }

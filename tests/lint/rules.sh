@@ -119,8 +119,10 @@ launcher/agent/health: launcher/agent/keeper launcher/agent/node launcher/os lau
 launcher/agent/health: runtime/protocol scheduler/model
 launcher/agent: health/checks health/checks/host launcher/agent/attempt launcher/agent/exec
 launcher/agent: launcher/agent/health launcher/agent/keeper launcher/agent/node launcher/agent/watch
-launcher/agent: launcher/os launcher/staging launcher/wire runtime/protocol scheduler/model
+launcher/agent: launcher/data launcher/os launcher/staging launcher/wire runtime/protocol
+launcher/agent: scheduler/model
 launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
+launcher/controller/agents: launcher/data
 launcher/controller/agents: launcher/os launcher/staging launcher/transport/link launcher/wire
 launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide scheduler/failure
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
@@ -130,7 +132,7 @@ launcher/controller/clients: launcher/transport/link launcher/wire scheduler/exp
 launcher/controller/clients: scheduler/model scheduler/node
 launcher/controller/clients: scheduler/restart scheduler/state
 launcher/controller: launcher/controller/agents launcher/controller/clients
-launcher/controller: launcher/controller/store launcher/os launcher/relay launcher/transport
+launcher/controller: launcher/controller/store launcher/data launcher/os launcher/relay launcher/transport
 launcher/controller: runtime/protocol scheduler/apply scheduler/decide scheduler/model
 launcher/controller: scheduler/state
 cli/query: scheduler/model

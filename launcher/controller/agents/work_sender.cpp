@@ -1,6 +1,7 @@
 #include "launcher/controller/agents/work_sender.h"
 
 #include "launcher/controller/agents/work_message.h"
+#include "launcher/data/job_data.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/message_codec.h"
 #include "scheduler/node/breaker.h"
@@ -168,7 +169,11 @@ void WorkSender::send_stage(const NodeWork& work) {
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
   }
   if (trees->empty()) return staged(work, "");
-  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees});
+  // Read anew for each attempt: credentials may have been replaced.
+  const auto data = load_job_data(home_.job(work.job));
+  auto of_nodes = data ? staged_data(home_.root, *data) : data.error();
+  if (!of_nodes) return staged(work, of_nodes.error().message);
+  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees, std::move(*of_nodes)});
 }
 
 // The agent goes on sending each rank's output from what is safe here.
