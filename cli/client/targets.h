@@ -9,6 +9,7 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/result.h"
+#include "templates/resource/datastore.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
 
@@ -18,6 +19,9 @@ struct KnownTargets {
   std::vector<ComputeTarget> targets;  // the built-in ones first
   std::string default_target;
   std::vector<RestartRule> rules;  // of the cluster files, in their order
+  std::vector<DatastoreFile> datastores;
+  std::string default_datastore;
+  DataCacheSettings data;          // of the first file that says any
   std::vector<Finding> findings;   // about the cluster files
 };
 

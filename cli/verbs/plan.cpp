@@ -72,12 +72,16 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
     nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
   }
   std::string text = heading(plan) + "\n" + nodes.text(common);
-  if (!plan.trees.empty()) {
+  if (!plan.trees.empty() || !plan.data.empty()) {
     Table trees({"STAGED", "FROM", "FILES", "SIZE"});
     for (const PlannedTree& planned : plan.trees) {
       trees.add({planned.request.place, planned.request.source.string(),
                  std::to_string(planned.tree.files),
                  bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
+    }
+    for (const PlannedData& data : plan.data) {
+      trees.add({"inputs/" + data.input, data.from, std::to_string(data.files),
+                 bytes_text(static_cast<std::uint64_t>(data.bytes))});
     }
     text += "\n" + trees.text(common);
   }
@@ -103,7 +107,8 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
       or_end(check_job({.path = asked.path, .sets = asked.sets}, common), invalid_file);
   require_runnable(job, common);
   const UnavailableNodes unavailable = unavailable_nodes(Home::from_environment());
-  const auto plan = or_end(make_plan(job.file.spec, *job.target, unavailable), invalid_file);
+  auto plan = or_end(make_plan(job.file.spec, *job.target, unavailable), invalid_file);
+  plan.data = planned_data(job);
   report_unavailable(plan, unavailable, common);
   for (const PlannedTree& planned : plan.trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);

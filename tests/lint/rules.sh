@@ -138,7 +138,8 @@ launcher/controller: scheduler/state
 cli/query: scheduler/model
 cli/terminal: cli/query launcher/os scheduler/model templates templates/yaml
 cli/client: cli/terminal launcher/controller launcher/controller/store launcher/os launcher/wire
-cli/client: runtime/protocol scheduler/explain scheduler/model templates/cluster templates/yaml
+cli/client: runtime/protocol scheduler/explain scheduler/model templates/cluster
+cli/client: templates/resource templates/yaml
 cli/checkpoint: launcher/agent/foreign_checkpoints
 cli/checkpoint: cli/client cli/terminal launcher/controller/store runtime/checkpoint runtime/export
 cli/checkpoint: runtime/protocol scheduler/explain scheduler/model
@@ -154,11 +155,12 @@ cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model tem
 cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
 cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
 cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
+cli/job: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
-cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
+cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job cli/terminal
+cli/verbs: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire
+cli/verbs: runtime/checkpoint templates/resource
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
 cli/verbs: scheduler/restart scheduler/state templates templates/cluster templates/job
 cli/verbs: templates/yaml

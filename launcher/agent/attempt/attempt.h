@@ -164,6 +164,7 @@ class LocalAttempt {
   std::string container_name() const;
   std::string container_log() const;
   std::vector<std::string> mounts() const;
+  std::vector<std::string> cached_data() const;
   Environment base() const;
   Status prepare_membership();
   void start_services();

@@ -78,6 +78,19 @@ std::vector<std::string> LocalAttempt::mounts() const {
   return all;
 }
 
+// What inputs lead to in the cache of data: links in the job's directory.
+std::vector<std::string> LocalAttempt::cached_data() const {
+  std::vector<std::string> all;
+  for (const auto& [name, path] : paths_.inputs) {
+    std::error_code failure;
+    const auto target = std::filesystem::read_symlink(layout_.inputs + "/" + name, failure);
+    if (!failure && target.is_absolute()) all.push_back(target.string());
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
 Status LocalAttempt::begin_container() {
   const std::string directory = layout_.spool + "/hold";
   if (auto made = open_private_directory(directory); !made) return made.error();
@@ -85,6 +98,7 @@ Status LocalAttempt::begin_container() {
   if (!holder) return holder.error();
   ContainerPlace place{start_->image, container_name(), start_->shm_size, directory};
   place.mounts = mounts();
+  place.read_only = cached_data();
   place.has_gpus = path_exists("/dev/nvidiactl");
   place.has_infiniband = path_exists("/dev/infiniband");
   had_container_ = true;

@@ -72,6 +72,9 @@ std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlac
     words.insert(words.end(), more);
   };
   for (const std::string& path : place.mounts) add({"--mount", bound(path, path)});
+  for (const std::string& path : place.read_only) {
+    add({"--mount", bound(path, path) + ",readonly"});
+  }
   if (place.has_infiniband) add({"--device", "/dev/infiniband"});
   const bool is_podman = runtime == ContainerRuntime::podman;
   if (place.has_gpus && is_podman) add({"--device", "nvidia.com/gpu=all"});

@@ -16,6 +16,7 @@ struct ContainerPlace {
   std::string shm_size;               // 2g
   std::string holder;                 // the directory that is /muster there
   std::vector<std::string> mounts{};  // directories that have the same path there
+  std::vector<std::string> read_only{};  // the same, of data that other jobs read too
   bool has_gpus = false;
   bool has_infiniband = false;
 };
