@@ -164,6 +164,8 @@ cli/verbs: runtime/checkpoint templates/resource
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
 cli/verbs: scheduler/restart scheduler/state templates templates/cluster templates/job
 cli/verbs: templates/yaml
+cli/verbs/resources: cli/client cli/data cli/terminal cli/verbs launcher/data scheduler/model
+cli/verbs/resources: templates/resource templates/yaml
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay
 cli: scheduler/model
