@@ -145,7 +145,7 @@ Status read_listed(std::string_view line, std::vector<ManifestFile>& found) {
   }
   const auto size = listed.find("Size");
   ManifestFile file;
-  file.path = text_at(listed, "Path");
+  file.path = name_of_rclone(text_at(listed, "Path"));
   file.bytes = size != listed.end() && size->is_number_integer() ? size->get<std::int64_t>() : -1;
   file.modified_ns = read_rfc3339(text_at(listed, "ModTime")).value_or(0);
   file.md5 = md5_of(listed);

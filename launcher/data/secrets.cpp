@@ -39,7 +39,7 @@ void mask_values(std::string& text, std::string_view mark, bool whole_line) {
     at = lower_case(text).find(mark, at);
     if (at == text.npos) return;
     at += mark.size();
-    while (at < text.size() && text[at] == ' ') ++at;
+    at = std::min(text.find_first_not_of(" \"", at), text.size());
     const std::size_t line = std::min(text.find_first_of("\r\n\"", at), text.size());
     const std::size_t end = whole_line ? line : value_end(text, at);
     text.replace(at, end - at, mask);

@@ -11,6 +11,7 @@
 
 #include "launcher/data/cache.h"
 #include "launcher/data/rclone.h"
+#include "launcher/data/store_config.h"
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
@@ -26,11 +27,6 @@ using Files = std::vector<const ManifestFile*>;
 constexpr std::int64_t part_bytes = std::int64_t{4} << 30;
 constexpr std::size_t part_files = 5000;
 constexpr std::size_t read_bytes = std::size_t{1} << 20;
-
-// rclone reads names a line each: one with a line feed in it is fetched by itself.
-bool is_on_one_line(const ManifestFile& file) {
-  return file.path.find_first_of("\n\r") == std::string::npos;
-}
 
 Result<std::string> md5_of_file(const fs::path& path) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -99,10 +95,6 @@ class Staging {
     Files part;
     std::int64_t bytes = 0;
     for (const ManifestFile* file : missing) {
-      if (!is_on_one_line(*file)) {
-        if (auto failed = fetch_part({file})) return failed;
-        continue;
-      }
       part.push_back(file);
       bytes += file->bytes;
       if (bytes < part_bytes && part.size() < part_files) continue;
@@ -126,18 +118,12 @@ class Staging {
   std::optional<StagingFailure> fetch(const Files& part) {
     const std::string to = cache_.incoming(data_.manifest).string() + "/files";
     RcloneRequest request;
+    request.words = {"copy", data_.source, to, "--transfers=16", "--checkers=16"};
     request.config = data_.config;
     request.on_progress = [this](const RcloneProgress& now) {
       tell_progress(now.bytes, now.bytes_per_s);
     };
-    if (is_on_one_line(*part[0])) {
-      request.words = {"copy", data_.source, to, "--transfers=16", "--checkers=16"};
-      for (const ManifestFile* file : part) request.files += file->path + "\n";
-    } else {
-      const bool has_directory = !data_.source.ends_with(':') && !data_.source.ends_with('/');
-      request.words = {"copyto", data_.source + (has_directory ? "/" : "") + part[0]->path,
-                       to + "/" + part[0]->path};
-    }
+    for (const ManifestFile* file : part) request.files += rclone_name(file->path) + "\n";
     auto run = Rclone::begin(std::move(request));
     if (!run) return StagingFailure{run.error().message};
     const auto failure = run->wait();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "scheduler/model/names.h"
 #include "scheduler/text/text.h"
@@ -58,7 +59,48 @@ Result<std::string> azure_config(const DatastoreSpec& spec, const Credentials& c
          std::string(mark) + sas + "\n";
 }
 
+constexpr std::string_view quote = "\xe2\x80\x9b";     // U+201B
+constexpr std::string_view pictures = "\xe2\x90";      // U+2400 to U+243F, with one more byte
+constexpr unsigned char picture_base = 0x80, picture_of_delete = 0xa1;
+
+// The control character that the picture at the start of the text stands for.
+std::optional<char> pictured(std::string_view text) {
+  if (!text.starts_with(pictures) || text.size() < 3) return std::nullopt;
+  const auto last = static_cast<unsigned char>(text[2]);
+  if (last == picture_of_delete) return '\x7f';
+  if (last < picture_base || last >= picture_base + 0x20) return std::nullopt;
+  return static_cast<char>(last - picture_base);
+}
+
 }  // namespace
+
+std::string rclone_name(std::string_view path) {
+  std::string out;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(path[i]);
+    if (byte < 0x20 || byte == 0x7f) {
+      out += pictures;
+      out += static_cast<char>(byte == 0x7f ? picture_of_delete : picture_base + byte);
+      continue;
+    }
+    if (pictured(path.substr(i))) out += quote;
+    out += path[i];
+  }
+  return out;
+}
+
+std::string name_of_rclone(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const bool is_quoted = path.starts_with(quote) && pictured(path.substr(quote.size()));
+    if (is_quoted) path.remove_prefix(quote.size());
+    const auto control = is_quoted ? std::nullopt : pictured(path);
+    const std::size_t taken = control || is_quoted ? 3 : 1;
+    out += control ? std::string(1, *control) : std::string(path.substr(0, taken));
+    path.remove_prefix(taken);
+  }
+  return out;
+}
 
 std::string joined_path(std::string_view first, std::string_view second) {
   std::string path;

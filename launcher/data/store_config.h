@@ -21,6 +21,11 @@ std::string store_identity(const DatastoreSpec& spec);
 // Whether listing tells an MD5 without reading the files.
 bool tells_hashes(const DatastoreSpec& spec);
 
+// rclone speaks of control characters by their pictures (U+240A for a line feed), and of pictures
+// by a quote before them: its names are on one line. The other way, the name that a file has.
+std::string rclone_name(std::string_view path);
+std::string name_of_rclone(std::string_view path);
+
 // `a/b` of any mix of parts, without empty ones.
 std::string joined_path(std::string_view first, std::string_view second);
 

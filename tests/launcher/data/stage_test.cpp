@@ -80,6 +80,7 @@ TEST_CASE("data are staged whole, whatever their names are, and once") {
   site.put("empty", "");
   REQUIRE(site.list());
   const StagedTree staged = site.stage();
+  INFO((staged.failure ? staged.failure->message : ""));
   REQUIRE(!staged.failure);
   for (const std::string& name : names) {
     CAPTURE(name);

@@ -60,6 +60,16 @@ TEST_CASE("a path lies below what the store begins with") {
   CHECK(rclone_place(local, "y") == "store:/mnt/x/y");
 }
 
+TEST_CASE("names with control characters are one line for rclone, and come back") {
+  for (const char* name : {"a", "line\nfeed", "\x7f\t", "\xe2\x90\x8a", "\xe2\x80\x9b",
+                           "\xe2\x80\x9b\xe2\x90\x8a\n", "\xe2\x90", "\xe2\x90\xa4"}) {
+    CAPTURE(name);
+    CHECK(!mentions(rclone_name(name), "\n"));
+    CHECK(name_of_rclone(rclone_name(name)) == name);
+  }
+  CHECK(rclone_name("line\nfeed") == "line\xe2\x90\x8a" "feed");
+}
+
 TEST_CASE("a store is the same whatever it is called, and another where anything differs") {
   DatastoreSpec renamed = blob_store();
   renamed.name = "other";
