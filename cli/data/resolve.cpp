@@ -147,7 +147,8 @@ class Resolver {
     const fs::path path = home_.outputs(JobId{job}) / inside;
     const OnDisk found = real_files().kind_of(path.string());
     if (found == OnDisk::missing) {
-      return "job " + quoted_text(job) + " has no output " + quoted_text(inside) + " on this machine";
+      return "job " + quoted_text(job) + " has no output " + quoted_text(inside) +
+             " on this machine";
     }
     input.path = path.string();
     input.path_kind = PathKind::local;
@@ -216,7 +217,10 @@ std::vector<JobOutput> outputs_to_stores(const JobSpec& spec, const KnownStores&
   const Home nowhere;
   for (const auto& [name, output] : spec.outputs) {
     if (output.mode == OutputMode::direct) continue;
-    JobOutput one{name, {}, output.asset_name, output.asset_version,
+    JobOutput one{name,
+                  {},
+                  output.asset_name,
+                  output.asset_version,
                   output_path_of(spec, name, output, stores)};
     const bool goes = is_in_store(one.uri);
     if (goes && !Resolver(stores, nowhere).find_place(one.uri, one.place).empty()) continue;
@@ -236,7 +240,7 @@ Result<std::vector<std::string>> list_inputs(const Home& home, const KnownStores
     if (!credentials) return credentials.error();
     auto manifest = list_place(input.place, *credentials, host_name());
     if (!manifest) return Error{"inputs." + input.input + ": " + manifest.error().message};
-    texts.push_back(manifest_text(*manifest));
+    texts.push_back(data_manifest_text(*manifest));
     input.manifest = content_hash_of(texts.back());
     InputSpec& listed = spec.inputs[input.input];
     listed.data_version = input.manifest;

@@ -85,8 +85,8 @@ std::optional<BlobAddress> read_blob_address(std::string_view text) {
 }
 
 bool is_of(const DatastoreSpec& spec, const BlobAddress& address) {
-  const bool is_blob = spec.type == DatastoreType::azure_blob ||
-                       spec.type == DatastoreType::azure_data_lake_gen2;
+  const bool is_blob =
+      spec.type == DatastoreType::azure_blob || spec.type == DatastoreType::azure_data_lake_gen2;
   return is_blob && spec.account == address.account && spec.container == address.container &&
          spec.endpoint == address.endpoint;
 }
@@ -100,8 +100,8 @@ Result<DatastoreFile> datastore_of_text(const std::string& name, std::string_vie
   if (tree) file = read_datastore(Value(*tree, "", findings));
   const auto said = findings.take_sorted();
   if (tree && !has_errors(said) && !has_unresolved(said)) return file;
-  return Error{"datastore " + quoted_text(name) + " cannot be read: " +
-               (said.empty() ? "it is empty" : said[0].message)};
+  return Error{"datastore " + quoted_text(name) +
+               " cannot be read: " + (said.empty() ? "it is empty" : said[0].message)};
 }
 
 KnownStores::KnownStores(const Home& home, std::vector<DatastoreFile> of_clusters,

@@ -29,8 +29,8 @@ class KnownStores {
   std::vector<std::string> names() const;
   const std::string& default_name() const { return default_name_; }
 
-  // wasbs://, abfss://, https:// of Azure's blobs, s3://, gs://, other https:// (one file). Nothing:
-  // it is none of these.
+  // wasbs://, abfss://, https:// of Azure's blobs, s3://, gs://, other https:// (one file).
+  // Nothing: it is none of these.
   std::optional<AddressedPlace> at_address(std::string_view address) const;
 
   // Credentials from where the store's description has them, put where nodes' data are staged from.

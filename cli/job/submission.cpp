@@ -103,6 +103,8 @@ void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
   const auto texts = or_end(list_inputs(home, *job.stores, data, spec), invalid_file);
   data.outputs = outputs_to_stores(spec, *job.stores);
   for (const JobOutput& output : data.outputs) {
+    // Collected first, also where all nodes see one directory.
+    if (!output.uri.empty()) spec.outputs[output.output].mode = OutputMode::upload;
     if (!output.uri.empty()) or_end(job.stores->keep_credentials(output.place.store));
   }
   if (data.empty()) return;

@@ -193,7 +193,8 @@ fs::path DataCache::object(const std::string& name) const {
 std::optional<Fd> DataCache::hold(const std::string& manifest) const {
   if (!is_content_hash(manifest)) return std::nullopt;
   auto lock = locked(root_ / "locks" / manifest, LOCK_SH);
-  struct stat ours {}, named {};
+  struct stat ours {
+  }, named{};
   // It may have been removed between the two calls: then another would lock another file.
   const bool is_there = lock && ::fstat(lock->get(), &ours) == 0 &&
                         ::stat((root_ / "locks" / manifest).c_str(), &named) == 0 &&
@@ -215,21 +216,21 @@ Result<Fd> DataCache::fetching(const std::string& manifest,
   }
 }
 
-bool DataCache::is_as_listed(const fs::path& path, const ManifestFile& file) {
+bool DataCache::is_as_listed(const fs::path& path, const DataFile& file) {
   struct stat facts {};
   return ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
          facts.st_size == file.bytes && time_ns(facts) == file.modified_ns &&
          (facts.st_mode & 0222) == 0;
 }
 
-bool DataCache::is_whole(const std::string& manifest, const Manifest& files) const {
-  return std::ranges::all_of(files.files, [&](const ManifestFile& file) {
+bool DataCache::is_whole(const std::string& manifest, const DataManifest& files) const {
+  return std::ranges::all_of(files.files, [&](const DataFile& file) {
     return is_as_listed(tree(manifest) / file.path, file);
   });
 }
 
 Status DataCache::keep(const fs::path& fetched, const std::string& name,
-                       const ManifestFile& file) const {
+                       const DataFile& file) const {
   const fs::path path = object(name);
   const Fd bytes(::open(fetched.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   const std::array times{time_of(file.modified_ns), time_of(file.modified_ns)};
@@ -245,13 +246,13 @@ Status DataCache::keep(const fs::path& fetched, const std::string& name,
   return system_error("keep " + path.string());
 }
 
-Status DataCache::build(const std::string& manifest, const Manifest& files) const {
+Status DataCache::build(const std::string& manifest, const DataManifest& files) const {
   const fs::path made = incoming(manifest) / "tree";
   remove_all_of(made);
   std::error_code failure;
   fs::create_directories(made, failure);
   if (failure) return Error{"cannot make " + made.string() + ": " + failure.message()};
-  for (const ManifestFile& file : files.files) {
+  for (const DataFile& file : files.files) {
     if (auto linked = link_into(object(object_name(files, file)), made / file.path); !linked) {
       return linked;
     }
@@ -272,16 +273,14 @@ Status DataCache::make_room(std::int64_t bytes, const std::string& size) const {
   if (!limit) return Error{"data.size: '" + size + "' is not a size"};
   remove_left_incoming(root_);
   Objects seen = look_at_objects(root_, false);
-  const auto fits = [&] {
-    return seen.bytes + bytes <= *limit && bytes <= disk_of(root_).free;
-  };
+  const auto fits = [&] { return seen.bytes + bytes <= *limit && bytes <= disk_of(root_).free; };
   if (fits()) return Done{};
   seen = look_at_objects(root_, true);
   while (!fits() && remove_oldest_tree(*this, root_)) seen = look_at_objects(root_, true);
   if (fits()) return Done{};
   return Error{"the data need " + size_text(bytes) + " in " + root_.string() + ", which may take " +
-               size_text(*limit) + " (data.size: " + size + ") and holds " +
-               size_text(seen.bytes) + " in use; " + size_text(disk_of(root_).free) +
+               size_text(*limit) + " (data.size: " + size + ") and holds " + size_text(seen.bytes) +
+               " in use; " + size_text(disk_of(root_).free) +
                " are free; set data.cache or data.size in the cluster file"};
 }
 

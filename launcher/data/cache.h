@@ -30,7 +30,9 @@ class DataCache {
   // Makes what is missing.
   static Result<DataCache> open(const std::filesystem::path& root);
 
-  std::filesystem::path tree(const std::string& manifest) const { return root_ / "trees" / manifest; }
+  std::filesystem::path tree(const std::string& manifest) const {
+    return root_ / "trees" / manifest;
+  }
   std::filesystem::path incoming(const std::string& manifest) const {
     return root_ / "incoming" / manifest;
   }
@@ -43,13 +45,13 @@ class DataCache {
                       const std::function<void(std::string_view)>& tell) const;
 
   // Whether the file is there with the size and time that the manifest has.
-  static bool is_as_listed(const std::filesystem::path& path, const ManifestFile& file);
-  bool is_whole(const std::string& manifest, const Manifest& files) const;
+  static bool is_as_listed(const std::filesystem::path& path, const DataFile& file);
+  bool is_whole(const std::string& manifest, const DataManifest& files) const;
   // Puts a verified file under its object's name.
   Status keep(const std::filesystem::path& fetched, const std::string& name,
-              const ManifestFile& file) const;
+              const DataFile& file) const;
   // The tree, from objects that are all there.
-  Status build(const std::string& manifest, const Manifest& files) const;
+  Status build(const std::string& manifest, const DataManifest& files) const;
 
   // Removes what was not used for longest until there is room for so many bytes. The Error says how
   // much there is, and how much is in use.

@@ -1,6 +1,6 @@
-// What a job reads and writes in stores: `$MUSTER_HOME/jobs/<job>/data.json`, written at submission,
-// read when its nodes are prepared and its outputs copied. No credentials are in it: they are in
-// secrets.h, and are looked up whenever they are needed.
+// What a job reads and writes in stores: `$MUSTER_HOME/jobs/<job>/data.json`, written at
+// submission, read when its nodes are prepared and its outputs copied. No credentials are in it:
+// they are in secrets.h, and are looked up whenever they are needed.
 #pragma once
 
 #include <filesystem>

@@ -28,9 +28,9 @@ std::string root_of(const PlaceInStore& place) {
   return place.is_file ? std::string(split_last_component(path).first) : path;
 }
 
-Result<Manifest> list_place(const PlaceInStore& place, const Credentials& credentials,
-                            const std::string& machine) {
-  Manifest manifest{store_identity(place.store), root_of(place), {}};
+Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
+                                const std::string& machine) {
+  DataManifest manifest{store_identity(place.store), root_of(place), {}};
   const auto config = rclone_config(place.store, credentials);
   if (!config) return listing_error(place, config.error().message);
   Status read = Done{};

@@ -17,8 +17,8 @@ struct PlaceInStore {
 };
 
 // Of a file the manifest's root is the directory that it is in. `machine` is for sentences.
-Result<Manifest> list_place(const PlaceInStore& place, const Credentials& credentials,
-                            const std::string& machine);
+Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
+                                const std::string& machine);
 
 // The directory that a manifest's paths start from.
 std::string root_of(const PlaceInStore& place);

@@ -36,7 +36,7 @@ bool is_md5(std::string_view text) {
   return text.size() == 32 && is_made_of(text, "0123456789abcdef");
 }
 
-Status check_file(const ManifestFile& file) {
+Status check_file(const DataFile& file) {
   if (const std::string reason = why_not(file.path); !reason.empty()) {
     return Error{"the store lists a file whose name cannot be used here, " +
                  quoted_text(file.path) + ": " + reason};
@@ -63,7 +63,7 @@ std::string md5_of(const json& listed) {
 }
 
 // A line of a manifest.
-bool read_row(const json& row, ManifestFile& file) {
+bool read_row(const json& row, DataFile& file) {
   const bool has_shape = row.is_array() && row.size() == 4 && row[0].is_string() &&
                          row[1].is_number_integer() && row[2].is_number_integer() &&
                          row[3].is_string();
@@ -73,8 +73,8 @@ bool read_row(const json& row, ManifestFile& file) {
   return true;
 }
 
-bool holds(const std::vector<ManifestFile>& files, std::string_view path) {
-  const auto found = std::ranges::lower_bound(files, path, {}, &ManifestFile::path);
+bool holds(const std::vector<DataFile>& files, std::string_view path) {
+  const auto found = std::ranges::lower_bound(files, path, {}, &DataFile::path);
   return found != files.end() && found->path == path;
 }
 
@@ -128,13 +128,13 @@ std::optional<std::int64_t> read_rfc3339(std::string_view text) {
   return (std::int64_t{::timegm(&parts)} - *zone) * 1'000'000'000 + fraction_ns;
 }
 
-std::int64_t Manifest::bytes() const {
+std::int64_t DataManifest::bytes() const {
   std::int64_t sum = 0;
-  for (const ManifestFile& file : files) sum += file.bytes;
+  for (const DataFile& file : files) sum += file.bytes;
   return sum;
 }
 
-Status read_listed(std::string_view line, std::vector<ManifestFile>& found) {
+Status read_listed(std::string_view line, std::vector<DataFile>& found) {
   line = trimmed(line);
   if (line.ends_with(',')) line.remove_suffix(1);
   if (line.empty() || line == "[" || line == "]") return Done{};
@@ -144,7 +144,7 @@ Status read_listed(std::string_view line, std::vector<ManifestFile>& found) {
     return Done{};
   }
   const auto size = listed.find("Size");
-  ManifestFile file;
+  DataFile file;
   file.path = name_of_rclone(text_at(listed, "Path"));
   file.bytes = size != listed.end() && size->is_number_integer() ? size->get<std::int64_t>() : -1;
   file.modified_ns = read_rfc3339(text_at(listed, "ModTime")).value_or(0);
@@ -154,13 +154,13 @@ Status read_listed(std::string_view line, std::vector<ManifestFile>& found) {
   return Done{};
 }
 
-Status put_in_order(std::vector<ManifestFile>& files) {
-  std::ranges::sort(files, {}, &ManifestFile::path);
-  const auto twice = std::ranges::adjacent_find(files, {}, &ManifestFile::path);
+Status put_in_order(std::vector<DataFile>& files) {
+  std::ranges::sort(files, {}, &DataFile::path);
+  const auto twice = std::ranges::adjacent_find(files, {}, &DataFile::path);
   if (twice != files.end()) {
     return Error{"the store lists " + quoted_text(twice->path) + " twice"};
   }
-  for (const ManifestFile& file : files) {
+  for (const DataFile& file : files) {
     for (std::size_t at = 0; (at = file.path.find('/', at)) != file.path.npos; ++at) {
       const std::string_view directory = std::string_view(file.path).substr(0, at);
       if (!holds(files, directory)) continue;
@@ -171,13 +171,12 @@ Status put_in_order(std::vector<ManifestFile>& files) {
   return Done{};
 }
 
-std::string manifest_text(const Manifest& manifest) {
-  std::string text = json{{"manifest", manifest_version},
-                          {"store", manifest.store},
-                          {"root", manifest.root}}
-                         .dump(-1, ' ', false, json::error_handler_t::replace) +
-                     "\n";
-  for (const ManifestFile& file : manifest.files) {
+std::string data_manifest_text(const DataManifest& manifest) {
+  std::string text =
+      json{{"manifest", manifest_version}, {"store", manifest.store}, {"root", manifest.root}}.dump(
+          -1, ' ', false, json::error_handler_t::replace) +
+      "\n";
+  for (const DataFile& file : manifest.files) {
     text += json::array({file.path, file.bytes, file.modified_ns, file.md5})
                 .dump(-1, ' ', false, json::error_handler_t::replace);
     text += '\n';
@@ -185,8 +184,8 @@ std::string manifest_text(const Manifest& manifest) {
   return text;
 }
 
-Result<Manifest> read_manifest(std::string_view text) {
-  Manifest manifest;
+Result<DataManifest> read_data_manifest(std::string_view text) {
+  DataManifest manifest;
   const json head = json::parse(take_until(text, '\n'), nullptr, false);
   const auto version = head.find("manifest");
   if (!head.is_object() || version == head.end() || *version != manifest_version) {
@@ -195,7 +194,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   manifest.store = text_at(head, "store");
   manifest.root = text_at(head, "root");
   while (!text.empty()) {
-    ManifestFile file;
+    DataFile file;
     if (!read_row(json::parse(take_until(text, '\n'), nullptr, false), file) ||
         manifest.files.size() >= manifest_limit_files) {
       return Error{"the list of the data's files is damaged"};
@@ -207,7 +206,7 @@ Result<Manifest> read_manifest(std::string_view text) {
   return manifest;
 }
 
-std::string object_name(const Manifest& manifest, const ManifestFile& file) {
+std::string object_name(const DataManifest& manifest, const DataFile& file) {
   ContentHash hash;
   for (const std::string& part :
        {manifest.store, joined_path(manifest.root, file.path), std::to_string(file.bytes),

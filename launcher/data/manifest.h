@@ -21,34 +21,34 @@ namespace muster {
 // A manifest is in memory as a whole, some 200 bytes a file, on each node.
 inline constexpr std::size_t manifest_limit_files = 1'000'000;
 
-struct ManifestFile {
+struct DataFile {
   std::string path;  // relative; never `..`, nor another file's directory
   std::int64_t bytes = 0;
   std::int64_t modified_ns = 0;
   std::string md5{};  // hex; empty where the store tells none
 
-  bool operator==(const ManifestFile&) const = default;
+  bool operator==(const DataFile&) const = default;
 };
 
-struct Manifest {
+struct DataManifest {
   std::string store;  // store_identity
   std::string root;
-  std::vector<ManifestFile> files;
+  std::vector<DataFile> files;
 
   std::int64_t bytes() const;
 };
 
 // One line of `rclone lsjson`; `found` is empty where it is no file (the brackets around them).
-Status read_listed(std::string_view line, std::vector<ManifestFile>& found);
+Status read_listed(std::string_view line, std::vector<DataFile>& found);
 
 // Sorted. An Error: a file is listed twice, or is also the directory of another.
-Status put_in_order(std::vector<ManifestFile>& files);
+Status put_in_order(std::vector<DataFile>& files);
 
-std::string manifest_text(const Manifest& manifest);
-Result<Manifest> read_manifest(std::string_view text);
+std::string data_manifest_text(const DataManifest& manifest);
+Result<DataManifest> read_data_manifest(std::string_view text);
 
 // The name of a file's bytes in a cache: equal for what is the same object of the same store.
-std::string object_name(const Manifest& manifest, const ManifestFile& file);
+std::string object_name(const DataManifest& manifest, const DataFile& file);
 
 // ns since 1970 of "2024-05-06T07:08:09.123456789+02:00"; nothing for other text.
 std::optional<std::int64_t> read_rfc3339(std::string_view text);

@@ -55,7 +55,8 @@ std::string dev_fd(const Fd& file) {
   return "/dev/fd/" + std::to_string(file.get());
 }
 
-std::vector<std::string> all_words(const RcloneRequest& request, const Fd& config, const Fd& files) {
+std::vector<std::string> all_words(const RcloneRequest& request, const Fd& config,
+                                   const Fd& files) {
   std::vector<std::string> words{"rclone"};
   words.insert(words.end(), request.words.begin(), request.words.end());
   // Three tries, as usual; each waits a minute for bytes, a quarter of one for a connection.
@@ -237,8 +238,8 @@ std::optional<RcloneFailure> Rclone::wait() {
   // rclone's: 3 a directory and 4 a file that is not there.
   RcloneFailure failure{last_error_, false, code == 3 || code == 4};
   if (failure.message.empty()) {
-    failure.message = code != 0 ? "rclone ended with exit code " + std::to_string(code)
-                                : "rclone was killed";
+    failure.message =
+        code != 0 ? "rclone ended with exit code " + std::to_string(code) : "rclone was killed";
   }
   return failure;
 }

@@ -3,12 +3,12 @@
 // without secrets. Blocking; rclone ends with the process that runs it.
 #pragma once
 
+#include <sys/types.h>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <sys/types.h>
 #include <vector>
 
 #include "launcher/os/fd.h"

@@ -20,7 +20,7 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-using Files = std::vector<const ManifestFile*>;
+using Files = std::vector<const DataFile*>;
 
 // What is fetched before it is verified: a killed staging fetches at most so much twice, and each
 // part costs a start of rclone.
@@ -42,7 +42,7 @@ Result<std::string> md5_of_file(const fs::path& path) {
 
 class Staging {
  public:
-  Staging(const StagedData& data, const Manifest& manifest, const DataCache& cache,
+  Staging(const StagedData& data, const DataManifest& manifest, const DataCache& cache,
           const std::string& node, const TellData& tell)
       : data_(data), manifest_(manifest), cache_(cache), node_(node), tell_(tell) {}
 
@@ -71,7 +71,7 @@ class Staging {
     if (missing.empty()) return std::nullopt;
     all_bytes_ = done_bytes_;
     std::int64_t needed = 0;
-    for (const ManifestFile* file : missing) needed += file->bytes;
+    for (const DataFile* file : missing) needed += file->bytes;
     all_bytes_ += needed;
     if (auto room = cache_.make_room(needed, data_.size); !room) {
       return StagingFailure{"node " + node_ + ": " + room.error().message};
@@ -83,7 +83,7 @@ class Staging {
   Files missing_files() const {
     Files missing;
     std::set<std::string> names;
-    for (const ManifestFile& file : manifest_.files) {
+    for (const DataFile& file : manifest_.files) {
       const std::string name = object_name(manifest_, file);
       if (DataCache::is_as_listed(cache_.object(name), file)) continue;
       if (names.insert(name).second) missing.push_back(&file);
@@ -94,7 +94,7 @@ class Staging {
   std::optional<StagingFailure> fetch_all(const Files& missing) {
     Files part;
     std::int64_t bytes = 0;
-    for (const ManifestFile* file : missing) {
+    for (const DataFile* file : missing) {
       part.push_back(file);
       bytes += file->bytes;
       if (bytes < part_bytes && part.size() < part_files) continue;
@@ -107,7 +107,7 @@ class Staging {
 
   std::optional<StagingFailure> fetch_part(const Files& part) {
     if (auto failed = fetch(part)) return failed;
-    for (const ManifestFile* file : part) {
+    for (const DataFile* file : part) {
       if (auto failed = verify(*file)) return failed;
       done_bytes_ += file->bytes;
       tell_progress(0, 0);
@@ -123,7 +123,7 @@ class Staging {
     request.on_progress = [this](const RcloneProgress& now) {
       tell_progress(now.bytes, now.bytes_per_s);
     };
-    for (const ManifestFile* file : part) request.files += rclone_name(file->path) + "\n";
+    for (const DataFile* file : part) request.files += rclone_name(file->path) + "\n";
     auto run = Rclone::begin(std::move(request));
     if (!run) return StagingFailure{run.error().message};
     const auto failure = run->wait();
@@ -133,7 +133,7 @@ class Staging {
                           quoted_text(data_.input) + ": " + failure->message};
   }
 
-  StagingFailure changed(const ManifestFile& file, const std::string& how) const {
+  StagingFailure changed(const DataFile& file, const std::string& how) const {
     return {"the data of input " + quoted_text(data_.input) + " changed since the job was " +
                 "submitted: " + quoted_text(file.path) + " " + how +
                 "; submit the job again to read what is there now",
@@ -141,7 +141,7 @@ class Staging {
   }
 
   // Kept where it is what was listed.
-  std::optional<StagingFailure> verify(const ManifestFile& file) {
+  std::optional<StagingFailure> verify(const DataFile& file) {
     const fs::path path = cache_.incoming(data_.manifest) / "files" / file.path;
     struct stat facts {};
     if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -180,7 +180,7 @@ class Staging {
   }
 
   const StagedData& data_;
-  const Manifest& manifest_;
+  const DataManifest& manifest_;
   const DataCache& cache_;
   const std::string& node_;
   const TellData& tell_;
@@ -199,7 +199,7 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
     staged.failure = StagingFailure{"the list of the data's files is damaged on node " + node};
     return staged;
   }
-  const auto manifest = read_manifest(manifest_bytes);
+  const auto manifest = read_data_manifest(manifest_bytes);
   auto cache = DataCache::open(cache_directory);
   if (!manifest || !cache) {
     staged.failure = StagingFailure{!manifest ? manifest.error().message : cache.error().message};

@@ -40,8 +40,9 @@ bool is_plain(const std::string& text) {
 
 Result<std::string> azure_config(const DatastoreSpec& spec, const Credentials& credentials) {
   if (spec.type == DatastoreType::azure_file) {
-    return Error{"azure_file shares are not reached by the rclone that Debian has; mount the share "
-                 "and use type: local"};
+    return Error{
+        "azure_file shares are not reached by the rclone that Debian has; mount the share "
+        "and use type: local"};
   }
   std::string config = "type = azureblob\naccount = " + spec.account + "\n";
   if (spec.endpoint != azure) config += "endpoint = blob." + spec.endpoint + "\n";
@@ -59,8 +60,8 @@ Result<std::string> azure_config(const DatastoreSpec& spec, const Credentials& c
          std::string(mark) + sas + "\n";
 }
 
-constexpr std::string_view quote = "\xe2\x80\x9b";     // U+201B
-constexpr std::string_view pictures = "\xe2\x90";      // U+2400 to U+243F, with one more byte
+constexpr std::string_view quote = "\xe2\x80\x9b";  // U+201B
+constexpr std::string_view pictures = "\xe2\x90";   // U+2400 to U+243F, with one more byte
 constexpr unsigned char picture_base = 0x80, picture_of_delete = 0xa1;
 
 // The control character that the picture at the start of the text stands for.
@@ -139,8 +140,8 @@ std::string rclone_place(const DatastoreSpec& spec, std::string_view path) {
 
 std::string store_identity(const DatastoreSpec& spec) {
   std::string text(word(spec.type));
-  for (const std::string* part : {&spec.account, &spec.container, &spec.endpoint, &spec.remote,
-                                  &spec.path}) {
+  for (const std::string* part :
+       {&spec.account, &spec.container, &spec.endpoint, &spec.remote, &spec.path}) {
     text += '|' + *part;
   }
   for (const auto& [name, value] : spec.options) text += '|' + name + '=' + value;

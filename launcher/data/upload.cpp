@@ -31,9 +31,8 @@ Status upload_outputs(const std::filesystem::path& home, const std::filesystem::
     const auto source = outputs / output.output;
     if (!std::filesystem::exists(source, ignored)) continue;
     const auto credentials = load_secrets(home, output.place.store);
-    const Status done = credentials
-                            ? upload_tree(source, output.place, *credentials, machine)
-                            : Status(credentials.error());
+    const Status done = credentials ? upload_tree(source, output.place, *credentials, machine)
+                                    : Status(credentials.error());
     if (done || !all) continue;
     all = Error{"output " + quoted_text(output.output) + ": " + done.error().message};
   }

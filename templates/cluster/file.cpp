@@ -302,7 +302,9 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
   ClusterFile file;
   FindingList findings;
   const auto tree = parse_with_sets(path, text, options, findings);
-  if (tree && tree->kind != YamlNode::Kind::null) file = read_cluster(Value(*tree, "", findings), options.files);
+  if (tree && tree->kind != YamlNode::Kind::null) {
+    file = read_cluster(Value(*tree, "", findings), options.files);
+  }
   file.findings = findings.take_sorted();
   return file;
 }

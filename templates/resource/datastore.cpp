@@ -83,7 +83,7 @@ void read_share_keys(MapReader& map, DatastoreFile& file) {
 }
 
 constexpr std::initializer_list<const char*> principal_keys = {
-    "tenant_id", "client_id",   "client_secret", "resource_url",
+    "tenant_id",     "client_id",   "client_secret", "resource_url",
     "authority_url", "account_key", "sas_token"};
 
 void read_lake_keys(MapReader& map, DatastoreFile& file) {

@@ -132,7 +132,8 @@ launcher/controller/clients: launcher/transport/link launcher/wire scheduler/exp
 launcher/controller/clients: scheduler/model scheduler/node
 launcher/controller/clients: scheduler/restart scheduler/state
 launcher/controller: launcher/controller/agents launcher/controller/clients
-launcher/controller: launcher/controller/store launcher/data launcher/os launcher/relay launcher/transport
+launcher/controller: launcher/data
+launcher/controller: launcher/controller/store launcher/os launcher/relay launcher/transport
 launcher/controller: runtime/protocol scheduler/apply scheduler/decide scheduler/model
 launcher/controller: scheduler/state
 cli/query: scheduler/model
@@ -153,12 +154,15 @@ cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/c
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
 cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
-cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
+cli/data: launcher/staging scheduler/model templates templates/job templates/resource
+cli/data: templates/yaml
 cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire runtime/estimate
+cli/job: launcher/data
+cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
 cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
 cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job cli/terminal
+cli/verbs: cli/data
+cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
 cli/verbs: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire
 cli/verbs: runtime/checkpoint templates/resource
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
@@ -167,6 +171,7 @@ cli/verbs: templates/yaml
 cli/verbs/resources: cli/client cli/data cli/terminal cli/verbs launcher/data scheduler/model
 cli/verbs/resources: templates/resource templates/yaml
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
+cli: cli/data
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay
 cli: scheduler/model
 tools: cli/grammar cli/terminal scheduler/model

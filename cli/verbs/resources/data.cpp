@@ -47,15 +47,15 @@ DataAsset asset_of(const std::string& path, std::string_view text, const ReadOpt
 Document asset_document(const CatalogueEntry& entry) {
   std::vector<Finding> ignored;
   const DataAsset asset = asset_of(entry.name, entry.text, {}, ignored);
-  return Document{{"name", entry.name},
-                  {"version", entry.version},
-                  {"type", std::string(word(asset.type))},
-                  {"path", asset.path},
-                  {"description", asset.description},
-                  {"tags", asset.tags},
-                  {"created_at", value_or_null(std::optional<Time>(
-                                     from_ms(entry.created_ns / 1'000'000)))},
-                  {"archived", entry.is_archived}};
+  return Document{
+      {"name", entry.name},
+      {"version", entry.version},
+      {"type", std::string(word(asset.type))},
+      {"path", asset.path},
+      {"description", asset.description},
+      {"tags", asset.tags},
+      {"created_at", value_or_null(std::optional<Time>(from_ms(entry.created_ns / 1'000'000)))},
+      {"archived", entry.is_archived}};
 }
 
 std::string random_word() {
@@ -81,8 +81,8 @@ void upload_local(const Home& home, const CommonOptions& common, DataAsset& asse
     throw VerbEnd(invalid_file, "there is no datastore '" + stores.default_name() +
                                     "', which is the default one");
   }
-  const std::string inside = "LocalUpload/" + random_word() + "/" +
-                             std::filesystem::path(asset.path).filename().string();
+  const std::string inside =
+      "LocalUpload/" + random_word() + "/" + std::filesystem::path(asset.path).filename().string();
   const PlaceInStore place{store->spec, inside, asset.type == DataType::uri_file};
   or_end(stores.keep_credentials(store->spec));
   const Credentials credentials = or_end(load_secrets(home.root, store->spec));

@@ -15,9 +15,10 @@ std::string id_of(const std::string& name) {
 }
 
 // One file in a tree of its own, as staging leaves it.
-Manifest put_tree(const DataCache& cache, const Folder& folder, const std::string& name,
-                  std::size_t bytes) {
-  Manifest manifest{"store", name, {{"file", static_cast<std::int64_t>(bytes), 1'000'000'007, ""}}};
+DataManifest put_tree(const DataCache& cache, const Folder& folder, const std::string& name,
+                      std::size_t bytes) {
+  DataManifest manifest{
+      "store", name, {{"file", static_cast<std::int64_t>(bytes), 1'000'000'007, ""}}};
   folder.write("fetched/" + name, std::string(bytes, 'x'));
   REQUIRE(cache.keep(folder / ("fetched/" + name), object_name(manifest, manifest.files[0]),
                      manifest.files[0]));
@@ -49,7 +50,7 @@ TEST_CASE("a tree is made of objects that nobody may write to") {
   const Folder folder;
   const auto cache = DataCache::open(folder / "cache");
   REQUIRE(cache);
-  const Manifest manifest = put_tree(*cache, folder, "one", 5);
+  const DataManifest manifest = put_tree(*cache, folder, "one", 5);
   CHECK(cache->is_whole(id_of("one"), manifest));
   struct stat facts {};
   REQUIRE(::stat((cache->tree(id_of("one")) / "file").c_str(), &facts) == 0);
@@ -62,7 +63,7 @@ TEST_CASE("a tree is made of objects that nobody may write to") {
 TEST_CASE("a tree whose file was written to is not whole") {
   const Folder folder;
   const auto cache = DataCache::open(folder / "cache");
-  const Manifest manifest = put_tree(*cache, folder, "one", 5);
+  const DataManifest manifest = put_tree(*cache, folder, "one", 5);
   const auto file = cache->tree(id_of("one")) / "file";
   ::chmod(file.c_str(), 0644);
   std::ofstream(file) << "other";

@@ -16,7 +16,7 @@ constexpr const char* listed =
     R"("Hashes":{"md5":"5d41402abc4b2a76b9719d911017c592"},"Tier":"Hot"},)";
 
 std::string why_refused(const std::string& line) {
-  std::vector<ManifestFile> files;
+  std::vector<DataFile> files;
   const auto read = read_listed(line, files);
   return read ? "" : read.error().message;
 }
@@ -25,20 +25,20 @@ std::string line_of_path(const std::string& path) {
   return R"({"Path":")" + path + R"(","Size":1,"ModTime":"2024-05-06T07:08:09Z"})";
 }
 
-Manifest of(std::vector<ManifestFile> files) {
+DataManifest of(std::vector<DataFile> files) {
   return {"azure_blob|acct|c", "root", std::move(files)};
 }
 
 }  // namespace
 
 TEST_CASE("a line of rclone's list is a file") {
-  std::vector<ManifestFile> files;
+  std::vector<DataFile> files;
   for (const char* line : {"[", listed, "]", "", R"({"Path":"d","IsDir":true,"Size":-1})"}) {
     REQUIRE(read_listed(line, files));
   }
   REQUIRE(files.size() == 1);
-  CHECK(files[0] == ManifestFile{"train/a b.bin", 5, 1714979289'000000000,
-                                 "5d41402abc4b2a76b9719d911017c592"});
+  CHECK(files[0] ==
+        DataFile{"train/a b.bin", 5, 1714979289'000000000, "5d41402abc4b2a76b9719d911017c592"});
 }
 
 TEST_CASE("a listed name that leads elsewhere is refused") {
@@ -62,21 +62,21 @@ TEST_CASE("sizes and hashes that no store has are refused") {
 }
 
 TEST_CASE("a file that is also a directory is refused") {
-  std::vector<ManifestFile> files{{"a/b/c"}, {"a-x"}, {"a"}};
+  std::vector<DataFile> files{{"a/b/c"}, {"a-x"}, {"a"}};
   const auto ordered = put_in_order(files);
   REQUIRE(!ordered);
   CHECK(mentions(ordered.error().message, "'a' as a file and as a directory of 'a/b/c'"));
-  std::vector<ManifestFile> twice{{"a"}, {"b"}, {"a"}};
+  std::vector<DataFile> twice{{"a"}, {"b"}, {"a"}};
   CHECK(mentions(put_in_order(twice).error().message, "twice"));
 }
 
 TEST_CASE("a manifest is the same text whatever order the store lists") {
-  std::vector<ManifestFile> one{{"b", 1, 2, ""}, {"a\nb", 3, 4, ""}};
-  std::vector<ManifestFile> other{one[1], one[0]};
+  std::vector<DataFile> one{{"b", 1, 2, ""}, {"a\nb", 3, 4, ""}};
+  std::vector<DataFile> other{one[1], one[0]};
   REQUIRE(put_in_order(one));
   REQUIRE(put_in_order(other));
-  CHECK(manifest_text(of(one)) == manifest_text(of(other)));
-  const auto read = read_manifest(manifest_text(of(one)));
+  CHECK(data_manifest_text(of(one)) == data_manifest_text(of(other)));
+  const auto read = read_data_manifest(data_manifest_text(of(one)));
   REQUIRE(read);
   CHECK(read->files == one);
   CHECK(read->store == "azure_blob|acct|c");
@@ -85,28 +85,28 @@ TEST_CASE("a manifest is the same text whatever order the store lists") {
 }
 
 TEST_CASE("a damaged manifest is refused") {
-  std::vector<ManifestFile> files{{"a", 1, 2, ""}, {"b/c", 3, 4, ""}};
-  const std::string text = manifest_text(of(files));
-  CHECK(!read_manifest(""));
-  CHECK(!read_manifest("{\"manifest\":2}\n"));
-  CHECK(!read_manifest(text.substr(0, text.size() - 3)));
-  CHECK(!read_manifest(text + "[\"../x\",1,1,\"\"]\n"));
-  CHECK(!read_manifest(text + "[\"b\",1,1,\"\"]\n"));
+  std::vector<DataFile> files{{"a", 1, 2, ""}, {"b/c", 3, 4, ""}};
+  const std::string text = data_manifest_text(of(files));
+  CHECK(!read_data_manifest(""));
+  CHECK(!read_data_manifest("{\"manifest\":2}\n"));
+  CHECK(!read_data_manifest(text.substr(0, text.size() - 3)));
+  CHECK(!read_data_manifest(text + "[\"../x\",1,1,\"\"]\n"));
+  CHECK(!read_data_manifest(text + "[\"b\",1,1,\"\"]\n"));
   std::mt19937 random(7);
   for (int i = 0; i < 20000; ++i) {  // whatever comes, an answer
     std::string broken = text;
     for (int k = 0; k < 3; ++k) broken[random() % broken.size()] = static_cast<char>(random());
-    (void)read_manifest(broken);
-    std::vector<ManifestFile> some;
+    (void)read_data_manifest(broken);
+    std::vector<DataFile> some;
     (void)read_listed(broken, some);
   }
 }
 
 TEST_CASE("the same object of a store has one name, another content another") {
-  const ManifestFile file{"a", 1, 2, "5d41402abc4b2a76b9719d911017c592"};
+  const DataFile file{"a", 1, 2, "5d41402abc4b2a76b9719d911017c592"};
   const std::string name = object_name(of({}), file);
   CHECK(is_content_hash(name));
-  ManifestFile newer = file;
+  DataFile newer = file;
   newer.modified_ns = 3;
   CHECK(object_name(of({}), newer) != name);
   CHECK(object_name({"azure_blob|other|c", "root", {}}, file) != name);

@@ -39,7 +39,7 @@ class StageSite {
     place_ = {store_, path, is_file};
     const auto manifest = list_place(place_, {}, "here");
     if (!manifest) why_ = manifest.error().message;
-    if (manifest) text_ = manifest_text(*manifest);
+    if (manifest) text_ = data_manifest_text(*manifest);
     return static_cast<bool>(manifest);
   }
   StagedTree stage(const std::string& size = "80%") const {
@@ -74,8 +74,9 @@ bool has_rclone() {
 TEST_CASE("data are staged whole, whatever their names are, and once") {
   if (!has_rclone()) return;
   StageSite site;
-  const std::string names[] = {"a b/c d.bin", "line\nfeed", "\xc3\xa9\xe2\x82\xac", "#x", "-x",
-                               "deep/e/f/g", "[x]*{y}", " lead", "trail "};
+  const std::string names[] = {"a b/c d.bin", "line\nfeed", "\xc3\xa9\xe2\x82\xac",
+                               "#x",          "-x",         "deep/e/f/g",
+                               "[x]*{y}",     " lead",      "trail "};
   for (const std::string& name : names) site.put(name, "content of " + name);
   site.put("empty", "");
   REQUIRE(site.list());

@@ -39,8 +39,8 @@ TEST_CASE("a blob store is reached by key, by signature or as anybody") {
 }
 
 TEST_CASE("a service principal is a line of JSON, which no value can leave") {
-  const auto config = rclone_config(
-      blob_store(), {{"client_id", "i"}, {"client_secret", "s"}, {"tenant_id", "t"}});
+  const auto config =
+      rclone_config(blob_store(), {{"client_id", "i"}, {"client_secret", "s"}, {"tenant_id", "t"}});
   CHECK(mentions(*config, "service_principal_file = {\"appId\":\"i\",\"password\":\"s\""));
   CHECK(!rclone_config(blob_store(), {{"client_id", "i"}, {"client_secret", "s\"x"}}));
 }
@@ -67,7 +67,9 @@ TEST_CASE("names with control characters are one line for rclone, and come back"
     CHECK(!mentions(rclone_name(name), "\n"));
     CHECK(name_of_rclone(rclone_name(name)) == name);
   }
-  CHECK(rclone_name("line\nfeed") == "line\xe2\x90\x8a" "feed");
+  CHECK(rclone_name("line\nfeed") ==
+        "line\xe2\x90\x8a"
+        "feed");
 }
 
 TEST_CASE("a store is the same whatever it is called, and another where anything differs") {
