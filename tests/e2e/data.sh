@@ -140,7 +140,10 @@ expect 0 "$MUSTER" run "$work/again.yml" --name again
 
 # A store that is away when the job ends: nothing is lost.
 job_file away.yml <<YAML
-command: echo kept >"\${{outputs.model}}/x"; touch $work/ran; until [ -e $work/go ]; do sleep 0.1; done
+command: |
+  echo kept >"\${{outputs.model}}/x"
+  touch $work/ran
+  until [ -e $work/go ]; do sleep 0.1; done
 environment: azureml:host
 outputs:
   model: {path: azureml://datastores/dav/paths/away}

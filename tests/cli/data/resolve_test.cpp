@@ -117,8 +117,9 @@ TEST_CASE("a store that all nodes see is a path") {
 TEST_CASE("data of the catalogue are what their version names") {
   ResolveSite site;
   const Catalogue catalogue(site.home, Catalogue::Kind::data);
-  REQUIRE(catalogue.add("iris", {}, "name: iris\ntype: uri_file\n"
-                                    "path: azureml://datastores/blob/paths/iris.csv\n"));
+  REQUIRE(catalogue.add("iris", {},
+                        "name: iris\ntype: uri_file\n"
+                        "path: azureml://datastores/blob/paths/iris.csv\n"));
   for (const char* path : {"azureml:iris:1", "azureml:iris@latest", "azureml:iris"}) {
     CAPTURE(path);
     const ResolvedData found = site.resolve(path, PathKind::asset, DataType::uri_folder);
@@ -138,9 +139,8 @@ TEST_CASE("outputs of a job on this machine are a path, and nothing beside them 
   std::filesystem::create_directories(site.home.outputs(JobId{"j"}) / "model");
   CHECK(site.why_not("azureml://jobs/j/outputs/model", PathKind::job_output).empty());
   CHECK(site.job.spec.inputs["x"].path == (site.home.outputs(JobId{"j"}) / "model").string());
-  for (const char* path :
-       {"azureml://jobs/j/outputs/none", "azureml://jobs/../outputs/x", "azureml://jobs/j/outputs/..",
-        "runs:/j/../../x", "azureml://jobs/j"}) {
+  for (const char* path : {"azureml://jobs/j/outputs/none", "azureml://jobs/../outputs/x",
+                           "azureml://jobs/j/outputs/..", "runs:/j/../../x", "azureml://jobs/j"}) {
     CAPTURE(path);
     CHECK(!site.why_not(path, PathKind::job_output).empty());
   }
