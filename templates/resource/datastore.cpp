@@ -271,7 +271,9 @@ DataCacheSettings read_data_cache(const Value& value) {
   MapReader map(value);
   read_directory(map.take("cache"), settings.cache);
   read_share(map.take("size"), settings.size);
-  read_share(map.take("stage_below"), settings.stage_below);
+  const Value stage_below = map.take("stage_below");
+  read_share(stage_below, settings.stage_below);
+  if (stage_below.given()) stage_below.note("all data are copied: there is no streaming yet");
   const Value shared = map.take("shared");
   const bool is_none = shared.is_scalar() && folded(shared.node().text) == "none";
   if (!is_none) read_directory(shared, settings.shared);

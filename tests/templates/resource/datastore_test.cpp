@@ -22,12 +22,12 @@ ReadStore store_of(const std::string& text) {
   return read;
 }
 
-const std::string blob = "name: b\ntype: azure_blob\naccount_name: acct\ncontainer_name: c\n";
+const std::string blob_file = "name: b\ntype: azure_blob\naccount_name: acct\ncontainer_name: c\n";
 
 }  // namespace
 
 TEST_CASE("credentials of a datastore come apart from what describes it") {
-  const ReadStore read = store_of(blob + "credentials: {account_key: S2V5}\n");
+  const ReadStore read = store_of(blob_file + "credentials: {account_key: S2V5}\n");
   CHECK(read.said.empty());
   CHECK(read.file.credentials == Credentials{{"account_key", "S2V5"}});
   CHECK(!mentions(datastore_text(read.file.spec), "S2V5"));
@@ -35,7 +35,7 @@ TEST_CASE("credentials of a datastore come apart from what describes it") {
 
 TEST_CASE("a datastore that is written reads as the same") {
   for (const std::string& text :
-       {blob + "endpoint: core.chinacloudapi.cn\ndescription: d\n",
+       {blob_file + "endpoint: core.chinacloudapi.cn\ndescription: d\n",
         std::string("name: l\ntype: azure_data_lake_gen2\naccount_name: a\nfilesystem: f\n"),
         std::string("name: f\ntype: azure_file\naccount_name: a\nfile_share_name: f\n"),
         std::string("name: o\ntype: one_lake\none_lake_workspace_name: w\n"
@@ -52,7 +52,7 @@ TEST_CASE("a datastore that is written reads as the same") {
 }
 
 TEST_CASE("no finding about a datastore shows a secret") {
-  const ReadStore read = store_of(blob + "credentials: {account_kye: S2VjcmV0}\n");
+  const ReadStore read = store_of(blob_file + "credentials: {account_kye: S2VjcmV0}\n");
   CHECK(mentions(read.said, "unknown key 'account_kye'"));
   CHECK(!mentions(read.said, "S2VjcmV0"));
 }
@@ -87,8 +87,9 @@ TEST_CASE("a cluster file has datastores and the cache of its nodes") {
       "default_datastore: blob\n"
       "data: {cache: /local/cache, size: 500GB, stage_below: 40%, shared: none}\n";
   const ClusterFile file = read_cluster_file(
-      "cluster.yml", text, in_project({{"/project/stores/blob.yml", blob}}));
-  CHECK(printed(file.findings).empty());
+      "cluster.yml", text, in_project({{"/project/stores/blob.yml", blob_file}}));
+  CHECK(!has_errors(file.findings));
+  CHECK(mentions(printed(file.findings), "note: data.stage_below"));
   REQUIRE(file.datastores.size() == 2);
   CHECK(file.datastores[0].spec.name == "blob");
   CHECK(file.datastores[0].spec.account == "acct");
