@@ -17,8 +17,8 @@ serve() {
   until_true 10 grep -q "WebDav Server started" "$work/dav.log"
 }
 stop_serving() { kill "$server"; wait "$server" 2>/dev/null; server=""; }
-trap '[ -n "$server" ] && kill "$server"; finish' EXIT
-reads() { grep -c "Open: flags=O_RDONLY" "$work/dav.log"; }
+trap 'status=$?; [ -n "$server" ] && kill "$server"; (exit "$status"); finish' EXIT
+reads() { grep -c ": GET from" "$work/dav.log"; }
 serve
 
 mkdir -p "$store/train/deep er"
@@ -84,7 +84,8 @@ expect 0 "$MUSTER" run "$work/read.yml" --name second
 touch "$work/enough"; wait "$watcher"
 [ ! -s "$work/leaks" ] || fail "secrets in a process: $(cat "$work/leaks")"
 expect 0 "$MUSTER" status first -o json
-has out '"data_version"'
+cp "$work/out" "$work/shown"
+grep -q '"data_version": "[0-9a-f]\{64\}"' "$MUSTER_HOME/jobs/first/spec.json" || fail "no version"
 
 # One file; a store that all nodes see.
 job_file one.yml <<YAML
@@ -159,7 +160,8 @@ serve
 expect 0 "$MUSTER" resume away --upload
 [ "$(cat "$store/away/x")" = kept ] || fail "the output was not copied again"
 
-if grep -rqaF -e "$password" -e "$secret" --exclude-dir=secrets "$MUSTER_HOME" "$work/nodes"; then
+if grep -rqaF -e "$password" -e "$secret" --exclude-dir=secrets "$MUSTER_HOME" "$work/nodes" \
+  "$work/shown"; then
   fail "a secret is in $(grep -rlaF -e "$password" -e "$secret" --exclude-dir=secrets \
     "$MUSTER_HOME" "$work/nodes")"
 fi

@@ -20,7 +20,7 @@ AZURITE_ACCOUNTS="acct:$key" "$azurite" --location "$work/azurite" --blobPort $p
   --cert "$work/tls.pem" --key "$work/tls.key" --disableTelemetry --skipApiVersionCheck \
   --debug "$work/azurite.log" >"$work/azurite.out" 2>&1 &
 server=$!
-trap 'kill "$server" 2>/dev/null; finish' EXIT
+trap 'status=$?; kill "$server" 2>/dev/null; (exit "$status"); finish' EXIT
 until_true 30 grep -q "successfully listen" "$work/azurite.out"
 
 cat >"$work/rclone.conf" <<CONF
