@@ -55,7 +55,7 @@ has out shared
 
 # What is in no process, file or answer while a job's data are brought.
 watch_for_secrets() {
-  while [ ! -e "$work/enough" ]; do
+  while [ -e "$work" ] && [ ! -e "$work/enough" ]; do
     for file in /proc/[0-9]*/cmdline /proc/[0-9]*/environ; do
       case $(readlink "${file%/*}/exe") in *bash | *grep) continue ;; esac
       [ "${file#/proc/"$server"/}" = "$file" ] || continue
