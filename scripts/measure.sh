@@ -47,6 +47,15 @@ comes_true() { # SECONDS COMMAND…
   done
 }
 
+# After `begin`: muster takes podman where there is one.
+only_runtime() { # podman or docker
+  [ "$1" = docker ] || return 0
+  mkdir "$work/path"
+  find -L /usr/local/bin /usr/bin /usr/sbin -maxdepth 1 -type f -executable ! -name 'podman*' \
+    -exec ln -sf -t "$work/path" {} + 2>/dev/null
+  PATH=$work/path
+}
+
 # What does not come ends the script; `late`, where there is one, says more about it.
 until_true() { # SECONDS COMMAND…
   comes_true "$@" && return

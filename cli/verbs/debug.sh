@@ -10,9 +10,19 @@ json() { printf '"%s"' "$(printf %s "$1" | tr -d '\000-\037' | sed 's/[\\"]/\\&/
 job=$1 with=$2
 rank=${MUSTER_HEARTBEAT##*-}
 pid=$(sed -n "s/^started $rank //p" "${MUSTER_HEARTBEAT%/vitals/*}/exits" 2>/dev/null | tail -n 1)
+is_its() { grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$1/environ"; }
+# A container has numbers of its own: there it is the first that leads a session, but for ours.
+if [ -e /muster/hold ] && ! is_its "${pid:-none}"; then
+  pid=
+  for each in $(ls /proc | grep '^[0-9]' | sort -n); do
+    session=$(sed 's/.*) //' "/proc/$each/stat" 2>/dev/null | cut -d' ' -f4)
+    [ "$session" = "$each" ] && is_its "$each" && [ "$session" != "$(sed 's/.*) //' \
+      "/proc/$$/stat" | cut -d' ' -f4)" ] && pid=$each && break
+  done
+fi
 [ -d "/proc/${pid:-none}" ] || fail "it has no process"
 # Its number may be another's by now.
-grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$pid/environ" || fail "it has ended"
+is_its "$pid" || fail "it has ended"
 # The program is meant, not the shells of its command: of what runs below them, each told as
 # "CPU PID", that which has used the processor most.
 programs() ( # PID
@@ -34,7 +44,7 @@ note=${MUSTER_HEARTBEAT%/*}/debug-$rank
 if [ "$with" = debugpy ] && [ -f "$note" ]; then
   read -r held heard <"$note"
   case $held$heard in *[!0-9]*) held= ;; esac
-  ! grep -qszFx "MUSTER_HEARTBEAT=$MUSTER_HEARTBEAT" "/proc/$held/environ" || port=$heard pid=$held
+  ! is_its "$held" || port=$heard pid=$held
 fi
 program=$(readlink "/proc/$pid/exe") || fail "process $pid belongs to another user"
 program=$(printf %s "$program" | tr -d '\000-\037')
@@ -47,7 +57,10 @@ may_trace() {
     "permit it: sysctl kernel.yama.ptrace_scope=0 (from 3: at the next boot)"
 }
 [ -n "$port" ] || may_trace
-missing() { fail "$1 is missing on $(uname -n): install the package $2 there"; }
+missing() {
+  [ ! -e /muster/hold ] || fail "$1 is missing in the image: it needs the package $2"
+  fail "$1 is missing on $(uname -n): install the package $2 there"
+}
 
 place="$job --rank $rank"
 printf '%s\n' "process $pid ($program)"

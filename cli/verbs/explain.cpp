@@ -109,8 +109,12 @@ std::string find_here(const std::string& program) {
 std::string missing_program_text(const std::vector<Record>& records, const FindHere& find) {
   std::map<std::string, std::set<NodeId>> missing;
   bool has_code = false;
+  std::string image;
   for (const Record& record : records) {
-    if (const auto* job = record_as<JobSubmitted>(record)) has_code = !job->spec.code.empty();
+    if (const auto* job = record_as<JobSubmitted>(record)) {
+      has_code = !job->spec.code.empty();
+      image = job->spec.environment.image;
+    }
     if (record_as<AttemptPlaced>(record) != nullptr) missing.clear();
     const auto* exited = record_as<RankExited>(record);
     const bool not_started = exited && (exited->status.code == 127 || exited->status.code == 126);
@@ -125,6 +129,7 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
       return program + " is not there on " + nodes_text(nodes) +
              ": without `code` no file of yours gets there; set `code: .` in the job file";
     }
+    if (!image.empty()) return program + " is not in the image " + image;
     const std::string here = find(program);
     if (here.empty()) continue;
     return program + " is not there on " + nodes_text(nodes) + "; it is here" +

@@ -87,13 +87,16 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void append(char* entry) {
-  char* const equals = std::strchr(entry, '=');
+// With what the image has there, in the order of `kind`.
+void add(char kind, const char* entry) {
+  const char* const equals = std::strchr(entry, '=');
   if (equals == nullptr) return;
   const std::string name(entry, equals);
   const char* const there = ::getenv(name.c_str());
   const bool is_new = there == nullptr || *there == '\0';
-  const std::string both = (is_new ? std::string() : std::string(there) + ":") + (equals + 1);
+  const std::string own = equals + 1;
+  std::string both = own;
+  if (!is_new) both = kind == hold_last ? there + (":" + own) : own + ":" + there;
   ::setenv(name.c_str(), both.c_str(), 1);
 }
 
@@ -108,7 +111,7 @@ const char* become(const Request& request, int socket) {
   for (std::size_t at = 0; at < text.size(); at += std::strlen(&text[at]) + 1) {
     char* const entry = &text[at] + 1;
     if (text[at] == hold_variable) ::putenv(entry);
-    if (text[at] == hold_last) append(entry);
+    if (text[at] == hold_last || text[at] == hold_first) add(text[at], entry);
     if (text[at] == hold_directory) directory = entry;
     if (text[at] == hold_argument) words.push_back(entry);
     if (text[at] == hold_terminal) has_terminal = true;

@@ -14,6 +14,7 @@ namespace muster {
 // What to start is a file of entries, each with its first letter, ended by a null.
 inline constexpr char hold_variable = 'E';  // ENAME=value; those of the image stay
 inline constexpr char hold_last = 'L';      // like it, behind what the image has there, and a colon
+inline constexpr char hold_first = 'F';     // like it, before what the image has there, and a colon
 inline constexpr char hold_directory = 'D';
 inline constexpr char hold_argument = 'A';  // the first is looked up in PATH
 inline constexpr char hold_terminal = 'T';  // standard input is one: it becomes the session's

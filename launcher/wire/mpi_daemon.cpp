@@ -92,6 +92,15 @@ std::optional<std::string> take_assignment(std::string_view text, MpiDaemon& dae
   return std::nullopt;
 }
 
+// What Open MPI writes for users whose login shell is sh or ksh: their profile, in a subshell. No
+// profile is read here.
+std::string_view without_profile(std::string_view command) {
+  constexpr std::string_view profile = "( test ! -r ./.profile || . ./.profile;";
+  const std::string_view whole = without_blanks(command);
+  if (!whole.starts_with(profile) || !whole.ends_with(')')) return command;
+  return whole.substr(profile.size(), whole.size() - profile.size() - 1);
+}
+
 // Parameters that name what is loaded or run. mpirun's own remote shell is always passed on.
 bool is_dangerous(const std::string& name, const std::string& value) {
   if (name == "plm_rsh_agent") return value != mpi_remote_shell;
@@ -142,7 +151,7 @@ Error refused(const std::string& why) {
 Result<MpiDaemon> read_mpi_daemon(const std::string& command) {
   if (command.size() > command_limit_bytes) return refused("the command is too long");
   MpiDaemon daemon;
-  std::string_view left = command;
+  std::string_view left = without_profile(command);
   // Quotes begin with the daemon's own arguments: a semicolon before them ends an assignment.
   while (true) {
     const std::size_t semicolon = left.substr(0, left.find('"')).find(';');

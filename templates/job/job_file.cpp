@@ -56,25 +56,12 @@ bool is_image_name(std::string_view text) {
   return is_word_of(text.substr(0, 1), "") && is_word_of(text, "-_./:@");
 }
 
-// What an image has no part in yet.
-std::string not_in_image(const JobSpec& spec) {
-  if (spec.distribution.type == DistributionType::mpi) return "'distribution.type: mpi'";
-  if (spec.distribution.type == DistributionType::ray) return "'distribution.type: ray'";
-  if (spec.muster.remote_start) return "'muster.remote_start'";
-  if (!spec.services.empty()) return "'services'";
-  return {};
-}
-
 void check_environment(const JobSpec& spec, Refusals& out) {
   const EnvironmentSpec& environment = spec.environment;
   const std::string cure = "remove it or use 'environment: azureml:host'";
-  const std::string other = not_in_image(spec);
   if (!environment.image.empty() && !is_image_name(environment.image)) {
     out.refuse("environment.image", "environment.image: " + quoted_text(environment.image) +
                                         " is not the name of an image: [REGISTRY/]NAME[:TAG]");
-  } else if (!environment.image.empty() && !other.empty()) {
-    out.refuse("environment.image", other + " is not done in a container yet: environment.image " +
-                                        quoted_text(environment.image) + "; " + cure);
   }
   if (!environment.build_path.empty()) {
     out.refuse("environment.build", "images are not built yet: environment.build " +

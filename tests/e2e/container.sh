@@ -58,8 +58,6 @@ printf 'muster: {restart: {attempts: 0}, reschedule: {attempts: 0}}\n' >>"$work/
 has out "the container of localhost/none-such-$$:1 did not start"
 sed "s|image: .*}|image: '--privileged'}|" "$work/sees.yml" >"$work/odd.yml"
 expect 90 "$MUSTER" run "$work/odd.yml"; has err "is not the name of an image"
-sed "s|type: pytorch|type: mpi|" "$work/sees.yml" >"$work/mpi.yml"
-expect 90 "$MUSTER" run "$work/mpi.yml"; has err "not done in a container yet"
 
 # --- a command beside the ranks; parts that are killed
 ready() {

@@ -216,7 +216,8 @@ void LocalAttempt::read_exit_log() {
   if (!start_ || !start_->mpi) return;
   for (const ExitLogLine& line : exit_log_.read_new()) {
     if (const auto* start = std::get_if<RankStart>(&line)) {
-      rank_started(start->rank, start->pid);
+      const pid_t pid = container_ ? in_container_.outside(start->pid) : start->pid;
+      if (pid != 0) rank_started(start->rank, pid);  // else it has ended: its end comes too
     } else {
       rank_ended(std::get<RankExit>(line));
     }

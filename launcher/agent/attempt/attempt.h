@@ -161,11 +161,18 @@ class LocalAttempt {
   void remove_container();
   void begin_removal();
   void runtime_ended(bool is_ok);
+  static std::vector<std::pair<std::string, std::string>> program_files();
+  Result<ContainerRuntime> runtime() const;
+  bool has_own_user() const;
+  Status add_user(const std::string& directory, ContainerPlace& place) const;
   std::string container_name() const;
   std::string container_log() const;
   std::vector<std::string> mounts() const;
   std::vector<std::string> cached_data() const;
   Environment base() const;
+  bool has_image() const { return start_ && !start_->image.empty(); }
+  std::string own_program() const;
+  Result<Words> words_of_command(const std::string& command, const Environment& environment) const;
   Status prepare_membership();
   void start_services();
   void watch_meeting();
@@ -204,6 +211,7 @@ class LocalAttempt {
   std::optional<pid_t> mpirun_;
   std::map<std::string, RemoteDaemon> remote_daemons_;  // by command
   std::map<std::string, RemoteCommand> commands_;       // by ticket
+  std::vector<RemoteStart> awaiting_container_;         // asked for while it comes up
   std::set<pid_t> sessions_;
   std::optional<AttemptGroup> group_;
   std::shared_ptr<Container> container_;

@@ -1,5 +1,6 @@
 // The part of LocalAttempt for jobs with an image: the ranks run in one container on this node.
 #include <fcntl.h>
+#include <link.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,8 +17,59 @@ namespace muster {
 
 // An image runs as root, as on Azure, which Open MPI has to be told.
 Environment LocalAttempt::base() const {
-  if (!container_) return base_environment(site_.environment);
-  return {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  if (!has_image()) return base_environment(site_.environment);
+  Environment base{{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  if (has_own_user()) base["HOME"] = layout_.job;
+  return base;
+}
+
+// muster itself in the container, whatever C library that has: it brings the host's. In the
+// directory that is /muster there.
+constexpr const char* program_there = "/muster/muster";
+constexpr const char* libraries_there = "/muster-lib/";
+
+// The program and its libraries, with their paths in the container, the loader among them.
+std::vector<std::pair<std::string, std::string>> LocalAttempt::program_files() {
+  std::vector<std::pair<std::string, std::string>> files;
+  const auto add = [](dl_phdr_info* loaded, std::size_t, void* all) {
+    const std::string path = loaded->dlpi_name;  // by the name that the loader looks for
+    const std::string name = path.substr(path.rfind('/') + 1);
+    const std::string there = libraries_there + (name.starts_with("ld-") ? "loader" : name);
+    if (path.starts_with('/')) static_cast<decltype(&files)>(all)->emplace_back(path, there);
+    return 0;
+  };
+  ::dl_iterate_phdr(add, &files);
+  files.emplace_back(self_exe(), std::string(libraries_there) + "muster");
+  return files;
+}
+
+Result<ContainerRuntime> LocalAttempt::runtime() const {
+  return runtime_in(base_environment(site_.environment).at("PATH"));
+}
+
+// docker's daemon is root's: who is not runs as himself, whom the image does not know.
+bool LocalAttempt::has_own_user() const {
+  const auto found = runtime();
+  return found && *found == ContainerRuntime::docker && ::geteuid() != 0;
+}
+
+Status LocalAttempt::add_user(const std::string& directory, ContainerPlace& place) const {
+  const std::string user = std::to_string(::geteuid());
+  const std::string group = std::to_string(::getegid());
+  const std::string passwd = "root:x:0:0:root:/root:/bin/sh\nuser:x:" + user + ":" + group +
+                             "::" + layout_.job + ":/bin/sh\n";
+  for (const auto& [name, text] :
+       {std::pair("passwd", passwd), std::pair("group", "root:x:0:\nuser:x:" + group + ":\n")}) {
+    const std::string path = directory + "/" + name;
+    if (!replace_file(path, text, 0644, Durable::in_cache)) return system_error("write " + path);
+    place.files.emplace_back(path, std::string("/etc/") + name);
+  }
+  return Done{};
+}
+
+// In place of self_exe(), for what is started with the ranks.
+std::string LocalAttempt::own_program() const {
+  return has_image() ? program_there : self_exe();
 }
 
 std::set<pid_t> LocalAttempt::members() const {
@@ -42,11 +94,11 @@ std::string LocalAttempt::container_log() const {
 Result<pid_t> LocalAttempt::run_runtime(const std::function<Words(ContainerRuntime)>& words) {
   SpawnRequest request;
   request.environment = base_environment(site_.environment);
-  const auto runtime = runtime_in(request.environment.at("PATH"));
-  if (!runtime) return runtime.error();
+  const auto found = runtime();
+  if (!found) return found.error();
   const Fd log(::open(container_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return system_error("open " + container_log());
-  request.argv = words(*runtime);
+  request.argv = words(*found);
   request.directory = "/";
   request.output = request.errors = log.get();
   const auto pid = site_.processes.start(request);
@@ -71,6 +123,7 @@ std::vector<std::string> LocalAttempt::mounts() const {
     if (!directory.empty()) std::filesystem::create_directories(directory, ignored);
     add(directory);
   }
+  if (start_->mpi) add(layout_.mpi_scratch);
   for (const auto& [name, path] : paths_.inputs) add(path_exists(path) ? path : "");
   for (const auto& [name, path] : paths_.outputs) {
     add(std::filesystem::path(path).parent_path().string());
@@ -98,9 +151,18 @@ Status LocalAttempt::begin_container() {
   if (!holder) return holder.error();
   ContainerPlace place{start_->image, container_name(), start_->shm_size, directory};
   place.mounts = mounts();
-  place.read_only = cached_data();
+  place.files = program_files();
+  for (const std::string& path : cached_data()) place.files.emplace_back(path, path);
+  const std::string script = "#!/bin/sh\nexec /muster-lib/loader --library-path /muster-lib "
+                             "--argv0 \"$0\" /muster-lib/muster \"$@\"\n";
+  if (!replace_file(directory + "/muster", script, 0755, Durable::in_cache)) {
+    return system_error("write " + directory + "/muster");
+  }
   place.has_gpus = path_exists("/dev/nvidiactl");
   place.has_infiniband = path_exists("/dev/infiniband");
+  if (has_own_user()) {
+    if (Status added = add_user(directory, place); !added) return added;
+  }
   had_container_ = true;
   const auto begun =
       run_runtime([&](ContainerRuntime runtime) { return run_words(runtime, place); });

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <utility>
 
 #include "launcher/agent/attempt/attempt.h"
 #include "launcher/agent/attempt/mpi_launch.h"
@@ -63,6 +64,7 @@ void LocalAttempt::told_to_start(const Status& launched) {
   if (!launched) start_error_ = launched.error().message;
   if (launched && !is_told_) start_services();
   is_told_ = true;
+  for (const RemoteStart& asked : std::exchange(awaiting_container_, {})) remote_start(asked);
   site_.line.send(StartDone{key_.job, key_.attempt, start_error_, layout_.job, fails_everywhere_});
   read_exit_log();
 }
@@ -73,7 +75,10 @@ Status LocalAttempt::launch() {
   if (Status saved = save_start(layout_, *start_); !saved) return saved;
   if (Status prepared = prepare_membership(); !prepared) return prepared;
   if (start_->door) {
-    if (Status made = prepare_door(layout_, *start_->door, self_exe()); !made) return made;
+    if (Status made = prepare_door(layout_, *start_->door, own_program()); !made) return made;
+  }
+  if (start_->mpi) {
+    if (Status made = prepare_mpi_scratch(layout_, own_program()); !made) return made;
   }
   group_ = AttemptGroup::make(token_of(site_.run, key_), layout_.spool);
   timespec now{};
@@ -107,11 +112,11 @@ Status LocalAttempt::launch_ranks() {
 void LocalAttempt::start_services() {
   const std::string directory = services_directory(layout_);
   SpawnRequest request;
-  request.environment = attempt_environment(setting(), base_environment(site_.environment));
+  request.environment = attempt_environment(setting(), base());
   if (!start_->ranks.empty()) request.environment = *environment_of(start_->ranks.front().rank);
   for (const auto& [name, service] : start_->services) {
     const auto made = open_private_directory(directory);
-    request.argv = {self_exe(), "agent", "service", layout_.spool, name};
+    request.argv = {own_program(), "agent", "service", layout_.spool, name};
     const auto log = open_for_writing(directory + "/" + name + ".log", O_CREAT | O_APPEND);
     const auto pid = !made ? made.error() : !log ? log.error() : begin(request, *log);
     if (!pid) log_line("service " + name + " of " + key_.job.value + ": " + pid.error().message);
@@ -170,6 +175,12 @@ Result<std::vector<std::string>> shell_words(const std::string& command,
   return Error{"neither bash nor sh was found on this node: install bash"};
 }
 
+Result<LocalAttempt::Words> LocalAttempt::words_of_command(const std::string& command,
+                                                           const Environment& environment) const {
+  if (has_image()) return Words{"bash", "-c", command};
+  return shell_words(command, environment);
+}
+
 Status LocalAttempt::check_lengths(const std::vector<std::string>& argv,
                                    const Environment& environment) {
   const std::string why = lasting_hindrance(argv, environment);
@@ -184,6 +195,10 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
   if (group_) request.group = group_->path();
   request.output = request.errors = output.get();
   auto pid = container_ ? container_->start(request) : site_.processes.start(request);
+  if (!pid && container_ && request.argv.front() == "bash") {  // an image has sh, if anything
+    request.argv.front() = "sh";
+    pid = container_->start(request);
+  }
   if (pid) {
     sessions_.insert(*pid);
     note_session(layout_.spool, site_.boot_id, *pid);
@@ -192,26 +207,20 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
 }
 
 Environment LocalAttempt::mpi_base_environment() const {
-  return mpi_environment(layout_, self_exe(),
-                         attempt_environment(setting(), base_environment(site_.environment)));
+  return mpi_environment(layout_, own_program(), attempt_environment(setting(), base()));
 }
 
 Status LocalAttempt::launch_rank(const RankLaunch& rank) {
   SpawnRequest request;
   request.environment = rank_environment(setting(), rank, base());
   const std::string command = rank_command(*start_, paths_);
-  auto argv = container_ ? std::vector<std::string>{"bash", "-c", command}
-                         : shell_words(command, request.environment);
+  auto argv = words_of_command(command, request.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, request.environment); !fits) return fits.error();
   request.argv = in_ray(std::move(*argv), setting());
   const auto output = open_for_writing(output_.find(rank.rank)->pipe()->path(), 0);
   if (!output) return output.error();
-  auto pid = begin(request, *output);
-  if (!pid && container_) {  // an image has sh, if anything
-    request.argv.front() = "sh";
-    pid = begin(std::move(request), *output);
-  }
+  const auto pid = begin(std::move(request), *output);
   if (!pid) return Error{"rank " + std::to_string(rank.rank.value) + ": " + pid.error().message};
   rank_started(rank.rank, *pid);
   append_exit_log(exit_log_path(layout_.spool), RankStart{rank.rank, *pid});
@@ -223,13 +232,15 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
   file.directory = layout_.code;
   file.output_path = output_.find(rank.rank)->pipe()->path();
   file.exit_log_path = exit_log_path(layout_.spool);
-  file.environment = rank_environment(setting(), rank, base_environment(site_.environment));
-  auto argv = shell_words(rank_command(*start_, paths_), file.environment);
+  file.environment = rank_environment(setting(), rank, base());
+  auto argv = words_of_command(rank_command(*start_, paths_), file.environment);
   if (!argv) return argv.error();
   if (Status fits = check_lengths(*argv, file.environment); !fits) return fits.error();
   file.argv = std::move(*argv);
-  // Without it Open MPI uses its session directory, which is the node's own too.
-  if (open_private_directory(layout_.mpi_shared_memory)) {
+  file.in_image = has_image();
+  // Without it Open MPI uses its session directory, which is the node's own too; a container has a
+  // /dev/shm of its own.
+  if (!has_image() && open_private_directory(layout_.mpi_shared_memory)) {
     add_missing(file.environment,
                 {{"OMPI_MCA_btl_vader_backing_directory", layout_.mpi_shared_memory},
                  {"OMPI_MCA_btl_sm_backing_directory", layout_.mpi_shared_memory},
@@ -240,7 +251,6 @@ Status LocalAttempt::write_mpi_rank(const RankLaunch& rank) {
 }
 
 Status LocalAttempt::launch_mpi() {
-  if (Status made = prepare_mpi_scratch(layout_, self_exe()); !made) return made;
   for (const RankLaunch& rank : start_->ranks) {
     if (Status written = write_mpi_rank(rank); !written) return written;
   }
@@ -250,7 +260,7 @@ Status LocalAttempt::launch_mpi() {
   SpawnRequest request;
   request.argv = mpirun_command(mpi_host_names(start_->mpi->hosts, site_.host_name), *start_->mpi);
   // Only behind an open door do others than Open MPI's get daemons on other nodes.
-  if (start_->door) request.argv.insert(request.argv.begin(), {self_exe(), "agent", "mpi-run"});
+  if (start_->door) request.argv.insert(request.argv.begin(), {own_program(), "agent", "mpi-run"});
   request.environment = mpi_base_environment();
   for (const auto& [name, value] : mpirun_settings(start_->mpi->one_machine)) {
     request.environment[name] = value;
@@ -262,6 +272,7 @@ Status LocalAttempt::launch_mpi() {
 }
 
 void LocalAttempt::remote_start(const RemoteStart& asked) {
+  if (container_ && !is_told_) return awaiting_container_.push_back(asked);
   const bool is_daemon = start_ && start_->mpi && read_mpi_daemon(asked.command);
   if (start_ && start_->door && !is_daemon) return run_command(asked);
   const auto refuse = [&](const std::string& why) {
@@ -284,7 +295,7 @@ void LocalAttempt::remote_start(const RemoteStart& asked) {
   for (const auto& [name, value] : daemon_words->settings) request.environment[name] = value;
   for (const auto& [name, directory] : daemon_words->in_front) {
     std::string& searched = request.environment[name];
-    searched = directory + (searched.empty() ? "" : ":" + searched);
+    searched = directory + (searched.empty() && !container_ ? "" : ":" + searched);
   }
   // Not a spool: only node 0 has the log of mpirun. What the daemon says is read when it fails.
   const auto output = open_for_writing(daemon_log_path(), O_CREAT | O_APPEND);

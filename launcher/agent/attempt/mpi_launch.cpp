@@ -119,7 +119,7 @@ Environment mpirun_settings(bool one_machine) {
 Environment mpi_environment(const AttemptLayout& layout, const std::string& program,
                             Environment base) {
   std::string& path = base["PATH"];
-  path = layout.mpi_scratch + (path.empty() ? "" : ":" + path);
+  path = layout.mpi_scratch + ":" + path;
   base["TMPDIR"] = layout.mpi_scratch;
   base[attempt_directory_name] = layout.spool;
   base[program_name] = program;

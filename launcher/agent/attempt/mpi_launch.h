@@ -48,8 +48,9 @@ struct MpiRankFile {
   std::string exit_log_path;
   std::vector<std::string> argv;
   Environment environment;
+  bool in_image = false;  // its variables stay, and its PATH finds the program
 
-  MUSTER_FIELDS(directory, output_path, exit_log_path, argv, environment)
+  MUSTER_FIELDS(directory, output_path, exit_log_path, argv, environment, in_image)
 };
 
 std::string mpi_rank_file_path(const std::string& spool_directory, RankId rank);

@@ -126,7 +126,7 @@ Result<pid_t> LocalAttempt::begin_command(const RemoteStart& asked, RankId outpu
   if (!start_->mpi && !start_->ranks.empty()) {
     request.environment = *environment_of(start_->ranks.front().rank);
   }
-  auto argv = shell_words(with_code_at(asked.command, layout_.code), request.environment);
+  auto argv = words_of_command(with_code_at(asked.command, layout_.code), request.environment);
   if (!argv) return argv.error();
   const std::string why = lasting_hindrance(*argv, request.environment);
   if (!why.empty()) return Error{why};

@@ -7,6 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -32,9 +34,12 @@ void add(std::string& text, char kind, const std::string& value) {
 
 Result<Fd> file_of(const SpawnRequest& request) {
   std::string text;
-  for (const std::string& entry : entries_of(request.environment)) {
-    const bool is_path = entry.starts_with("PYTHONPATH=");  // muster's module comes last
-    add(text, is_path ? hold_last : hold_variable, entry);
+  for (const auto& [name, value] : request.environment) {
+    const bool is_module = name == "PYTHONPATH";  // muster's comes last
+    const bool is_list = name == "PATH" || name == "LD_LIBRARY_PATH";
+    const bool is_open = is_list && value.ends_with(':');  // the image's own follows
+    const std::string entry = name + "=" + value.substr(0, value.size() - (is_open ? 1 : 0));
+    add(text, is_module ? hold_last : is_open ? hold_first : hold_variable, entry);
   }
   add(text, hold_directory, request.directory);
   for (const std::string& word : request.argv) add(text, hold_argument, word);
@@ -42,6 +47,18 @@ Result<Fd> file_of(const SpawnRequest& request) {
   Fd file(::memfd_create("start", MFD_CLOEXEC));
   if (!file || !write_all(file.get(), text)) return system_error("describe a process");
   return file;
+}
+
+using SteadyClock = std::chrono::steady_clock;
+
+// A signal, of a child that ended for instance, ends no wait.
+bool is_readable(int descriptor, SteadyClock::time_point until) {
+  pollfd wanted{descriptor, POLLIN, 0};
+  while (true) {
+    const auto left = std::chrono::ceil<Milliseconds>(until - SteadyClock::now());
+    const int ready = ::poll(&wanted, 1, static_cast<int>(std::max(left, Milliseconds{0}).count()));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
 }
 
 bool send(int socket, const std::string& id, const int (&files)[hold_descriptors]) {
@@ -105,8 +122,7 @@ bool Holder::accept() {
 
 // False: there is none in that time.
 bool Holder::take_message(Milliseconds patience) {
-  pollfd wanted{socket_.get(), POLLIN, 0};
-  if (is_gone_ || ::poll(&wanted, 1, static_cast<int>(patience.count())) <= 0) return false;
+  if (is_gone_ || !is_readable(socket_.get(), SteadyClock::now() + patience)) return false;
   char text[hold_message_bytes];
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof(ucred))];
   iovec place{text, sizeof text};
@@ -149,7 +165,8 @@ Result<pid_t> Holder::start(const SpawnRequest& request) {
   if (const std::string why = lasting_hindrance(request.argv, request.environment); !why.empty()) {
     return Error{why};
   }
-  if (!socket_ || is_gone_) return Error{"the container has ended"};
+  if (!socket_) return Error{"the container is not there yet"};
+  if (is_gone_) return Error{"the container has ended"};
   const auto file = file_of(request);
   if (!file) return file.error();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -164,10 +181,10 @@ Result<pid_t> Holder::start(const SpawnRequest& request) {
 }
 
 Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
-  const auto deadline = std::chrono::steady_clock::now() + begin_limit;
-  pollfd wanted{failure.get(), POLLIN, 0};
-  const int ready = ::poll(&wanted, 1, static_cast<int>(begin_limit.count()));
-  if (ready <= 0) return Error{"the container did not start a process within 10 s"};
+  const auto deadline = SteadyClock::now() + begin_limit;
+  if (!is_readable(failure.get(), deadline)) {
+    return Error{"the container did not start a process within 10 s"};
+  }
   char why[hold_message_bytes];
   const ssize_t got = ::read(failure.get(), why, sizeof why);
   if (got > 0) {
@@ -177,7 +194,7 @@ Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
     return system_error("in the container: " + std::string(text.substr(space + 1)),
                         static_cast<int>(read_integer(text.substr(0, space)).value_or(0)));
   }
-  while (!begun_.contains(id) && std::chrono::steady_clock::now() < deadline) {
+  while (!begun_.contains(id) && SteadyClock::now() < deadline) {
     if (!take_message(begin_limit) && is_gone_) return Error{"the container has ended"};
   }
   const auto found = begun_.find(id);

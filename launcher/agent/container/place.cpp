@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <sstream>
+
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/number.h"
@@ -71,6 +73,17 @@ std::set<pid_t> ContainerProcesses::list() const {
     if (namespace_of(process.pid) == number_) inside.insert(process.pid);
   }
   return inside;
+}
+
+pid_t ContainerProcesses::outside(pid_t inside) const {
+  const std::string number = std::to_string(inside);
+  for (const pid_t pid : list()) {
+    std::istringstream lines(text_of_file("/proc/" + std::to_string(pid) + "/status"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("NSpid:") && words_in(line).back() == number) return pid;
+    }
+  }
+  return 0;
 }
 
 }  // namespace muster

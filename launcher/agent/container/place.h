@@ -22,6 +22,8 @@ class ContainerProcesses {
   static ContainerProcesses noted(const std::string& spool, const std::string& boot_id);
 
   std::set<pid_t> list() const;
+  // Outside, of the process with this number inside; 0: there is none.
+  pid_t outside(pid_t inside) const;
 
  private:
   Fd namespace_;  // open, so that no later namespace has its number

@@ -72,8 +72,8 @@ std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlac
     words.insert(words.end(), more);
   };
   for (const std::string& path : place.mounts) add({"--mount", bound(path, path)});
-  for (const std::string& path : place.read_only) {
-    add({"--mount", bound(path, path) + ",readonly"});
+  for (const auto& [source, target] : place.files) {
+    add({"--mount", bound(source, target) + ",readonly"});
   }
   if (place.has_infiniband) add({"--device", "/dev/infiniband"});
   const bool is_podman = runtime == ContainerRuntime::podman;

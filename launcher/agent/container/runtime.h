@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scheduler/model/result.h"
@@ -16,7 +17,7 @@ struct ContainerPlace {
   std::string shm_size;               // 2g
   std::string holder;                 // the directory that is /muster there
   std::vector<std::string> mounts{};  // directories that have the same path there
-  std::vector<std::string> read_only{};  // the same, of data that other jobs read too
+  std::vector<std::pair<std::string, std::string>> files{};  // of the host, and what they are there
   bool has_gpus = false;
   bool has_infiniband = false;
 };

@@ -161,6 +161,17 @@ bool is_of_mpi(const std::string& name) {
   return false;
 }
 
+void add_image_variables(Environment& environment) {
+  Environment whole = own_environment();
+  std::string& modules = whole["PYTHONPATH"];
+  for (auto& [name, value] : environment) {
+    const bool is_behind = name == "PYTHONPATH" && !modules.empty();
+    const bool is_before = name == "PATH" && value.ends_with(':');
+    if (!is_before) whole[name] = is_behind ? modules + ":" + value : value;
+  }
+  environment = std::move(whole);
+}
+
 // What mpirun says about MPI wins over what is set for every rank.
 void merge_mpi_variables(Environment& environment) {
   for (const auto& [name, value] : own_environment()) {
@@ -174,9 +185,15 @@ void merge_mpi_variables(Environment& environment) {
   append_exit_log(rank.exit_log_path, RankStart{id, ::getpid()});
   reset_signals();
   std::vector<std::string> variables = entries_of(rank.environment);
-  const std::vector<char*> argv = exec_words(rank.argv);
-  ::execve(argv[0], argv.data(), exec_words(variables).data());
-  std::perror(argv[0]);
+  const auto become = [&variables](std::vector<std::string>& words) {
+    ::execvpe(words[0].c_str(), exec_words(words).data(), exec_words(variables).data());
+  };
+  become(rank.argv);
+  if (rank.in_image && errno == ENOENT) {  // an image has sh, if anything
+    rank.argv.front() = "sh";
+    become(rank.argv);
+  }
+  std::perror(rank.argv[0].c_str());
   ::_exit(not_startable);
 }
 
@@ -238,6 +255,7 @@ int agent_mpi_rank() {
   const RankId id{std::atoll(number)};
   auto rank = read_mpi_rank_file(mpi_rank_file_path(directory, id));
   if (!rank) return fail_rank("rank " + std::string(number) + " does not belong on this node");
+  if (rank->in_image) add_image_variables(rank->environment);
   merge_mpi_variables(rank->environment);
   if (Status redirected = redirect(*rank); !redirected)
     return fail_rank(redirected.error().message);

@@ -200,7 +200,11 @@ Result<pid_t> begin(RunningService& service) {
   if (!ends) return system_error("make a pipe");
   request.output = request.errors = ends->write_end.get();
   service.printed = std::move(ends->read_end);
-  const auto pid = spawn(request);
+  auto pid = spawn(request);
+  if (!pid && request.argv.front() == "bash") {  // not in every image
+    request.argv.front() = "sh";
+    pid = spawn(request);
+  }
   return pid ? pid : Error{pid.error().message + "; " + found->package};
 }
 

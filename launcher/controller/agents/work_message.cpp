@@ -157,7 +157,7 @@ CheckNode check_message(const State& state, const Job& job, const NodeWork& work
   check.job = work.job;
   check.attempt = work.attempt;
   check.now_ms = to_ms(now);
-  if (!job.spec.environment_variables.contains("PATH")) {
+  if (!job.spec.environment_variables.contains("PATH") && job.spec.environment.image.empty()) {
     check.programs = interpreters_of(job.spec.command);
     if (runs_mpirun(job.spec)) check.programs.push_back("mpirun");
   }

@@ -343,7 +343,7 @@ TEST_CASE("processes of mpirun find their node's muster first, and its scratch s
   CHECK(environment.at("TMPDIR") == "/scratch");
   CHECK(environment.at(attempt_directory_name) == "/spool");
   CHECK(environment.at(program_name) == "/bin/muster");
-  CHECK(mpi_environment(layout, "/bin/muster", {}).at("PATH") == "/scratch");
+  CHECK(mpi_environment(layout, "/bin/muster", {}).at("PATH") == "/scratch:");
 }
 
 TEST_CASE("mpirun is told names that no node shares with this machine") {

@@ -57,6 +57,19 @@ TEST_CASE("the paths that mpirun sets before its daemon are taken with it") {
   CHECK(moved->settings.at("OPAL_PREFIX") == "/opt/hpcx/ompi");
 }
 
+TEST_CASE("the daemon of a user whose login shell is sh is taken without the profile") {
+  const std::string profile = "( test ! -r ./.profile || . ./.profile;";
+  const auto daemon = read_mpi_daemon(profile + "  orted -mca ess \"env\" )");
+  REQUIRE(daemon);
+  CHECK(daemon->argv == std::vector<std::string>{"orted", "-mca", "ess", "env"});
+  for (const std::string& other : {profile + " orted -mca ess env", profile + " id )",
+                                   profile + " orted -mca ess env ) ; id )",
+                                   "( test ! -r ./x || . ./x; orted -mca ess env )"}) {
+    INFO(other);
+    CHECK_FALSE(read_mpi_daemon(other));
+  }
+}
+
 TEST_CASE("the daemon of Open MPI 5 is known by its own names") {
   const auto daemon = read_mpi_daemon(of_prte);
   REQUIRE(daemon);

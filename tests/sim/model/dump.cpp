@@ -39,8 +39,8 @@ FACTS(Collection, state, failures)
 FACTS(Join, asked_at, begun, ready_at)
 FACTS(Membership, is_member, since, told, error)
 FACTS(Departure, why, at, is_released)
-FACTS(AttemptNode, id, joined_at, checked, staging_seen, preparing, staged, ports, started, agent, stopped,
-      fenced, collection, join, membership, departure)
+FACTS(AttemptNode, id, joined_at, checked, staging_seen, preparing, staged, ports, started, agent,
+      stopped, fenced, collection, join, membership, departure)
 FACTS(Staging, since)
 FACTS(Reserving, since)
 FACTS(Starting, since)

@@ -103,6 +103,39 @@ TEST_CASE("muster's module comes behind what the image has in PYTHONPATH") {
   CHECK(empty.output() == "/of/muster\n");
 }
 
+TEST_CASE("a PATH that ends in a colon comes before that of the image, another replaces it") {
+  const std::string own = ::getenv("PATH");
+  HeldPlace place;
+  REQUIRE(place.start({"sh", "-c", "echo $PATH"}, {{"PATH", "/of/muster:/b:"}}));
+  place.next_end();
+  CHECK(place.output() == "/of/muster:/b:" + own + "\n");
+  HeldPlace other;
+  REQUIRE(other.start({"/bin/sh", "-c", "echo $PATH; echo $TITLE"},
+                      {{"PATH", "/of/job"}, {"TITLE", "note:"}}));
+  other.next_end();
+  CHECK(other.output() == "/of/job\nnote:\n");
+}
+
+TEST_CASE("signals of other children end no wait for a process that starts slowly") {
+  HeldPlace place;
+  ::kill(place.pid(), SIGSTOP);
+  ::signal(SIGUSR1, [](int) {});
+  const pid_t self = ::getpid();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    for (int i = 0; i < 5; ++i) {
+      ::usleep(50'000);
+      ::kill(self, SIGUSR1);
+    }
+    ::kill(place.pid(), SIGCONT);
+    ::_exit(0);
+  }
+  CHECK(place.start({"true"}));
+  ::waitpid(other, nullptr, 0);
+  ::signal(SIGUSR1, SIG_DFL);
+  place.next_end();
+}
+
 TEST_CASE("a signal that ended a process is told, and what it left is reaped by the holder") {
   HeldPlace place;
   REQUIRE(place.start({"sh", "-c", "setsid sh -c 'sleep 0.1' & kill -9 $$"}));
