@@ -218,7 +218,7 @@ DatastoreFile read_datastore(const Value& root, const std::string& name) {
   MapReader map(root);
   map.take("$schema");
   const Value own_name = name.empty() ? map.require("name") : map.take("name");
-  file.spec.name = own_name.text().value_or(name);
+  file.spec.name = name.empty() ? own_name.text().value_or("") : name;
   const Value& about = own_name.given() ? own_name : root;
   const bool is_placeholder = about.is_to_be_replaced(file.spec.name, "a name");
   if (!is_placeholder && !file.spec.name.empty() && !is_store_name(file.spec.name)) {

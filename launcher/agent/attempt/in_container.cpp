@@ -9,6 +9,7 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
+#include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
