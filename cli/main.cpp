@@ -19,6 +19,7 @@
 
 #include "cli/client/connection.h"
 #include "cli/client/start.h"
+#include "cli/data/outputs.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/terminal.h"
@@ -139,6 +140,9 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-run") return agent_mpi_run({words.begin() + 1, words.end()});
   if (verb == "service") return agent_service({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
+  if (verb == "upload" && words.size() == 4) {
+    return upload_process(Home{words[1]}, JobId{words[2]}, words[3] == "finished");
+  }
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();
   if (verb == "probe") return run_probe({words.begin() + 1, words.end()});

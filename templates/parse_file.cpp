@@ -7,6 +7,9 @@
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/pipeline.h"
+#include "templates/resource/data_asset.h"
+#include "templates/resource/datastore.h"
+#include "templates/settings/setting_table.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/read_options.h"
 
@@ -31,9 +34,9 @@ void read_kind(const Value& root, Reading& reading, JobFile& job) {
     case FileKind::environment:
       return read_environment_file(root, reading, job.spec.environment);
     case FileKind::datastore:
-      return read_datastore_file(root);
+      return static_cast<void>(read_datastore(root));
     case FileKind::data_asset:
-      return read_data_asset_file(root, reading);
+      return static_cast<void>(read_data_asset(root, reading.options.files));
     case FileKind::cluster:
       return static_cast<void>(read_cluster(root));
     case FileKind::unsupported:

@@ -81,6 +81,9 @@ Result<KnownTargets> find_targets(const CommonOptions& common) {
     std::ranges::move(file.targets, std::back_inserter(known.targets));
     std::ranges::move(file.rules, std::back_inserter(known.rules));
     add_images(known.images, std::move(file.images));
+    std::ranges::move(file.datastores, std::back_inserter(known.datastores));
+    if (known.default_datastore.empty()) known.default_datastore = file.default_datastore;
+    if (known.data == DataCacheSettings{}) known.data = file.data;
     // Jobs go to the sandbox when they, or a file that was asked for, say so.
     const bool is_asked_for =
         !common.cluster_files.empty() || path != sandbox_cluster_file(::getuid());

@@ -10,6 +10,7 @@
 #include "scheduler/model/image_settings.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/result.h"
+#include "templates/resource/datastore.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
 
@@ -20,6 +21,9 @@ struct KnownTargets {
   std::string default_target;
   std::vector<RestartRule> rules;  // of the cluster files, in their order
   ImageSettings images;
+  std::vector<DatastoreFile> datastores;
+  std::string default_datastore;
+  DataCacheSettings data;          // of the first file that says any
   std::vector<Finding> findings;   // about the cluster files
 };
 

@@ -135,8 +135,9 @@ Result<std::string> Catalogue::add(const std::string& name,
                                    std::string_view text) const {
   for (const std::string* each : {&name, version ? &*version : &name}) {
     if (is_catalogue_name(*each)) continue;
-    return Error{quoted_text(*each) +
-                 " is not a name; expected letters, digits, '_', '-' and '.', not '-' or '.' first"};
+    return Error{
+        quoted_text(*each) +
+        " is not a name; expected letters, digits, '_', '-' and '.', not '-' or '.' first"};
   }
   if (auto made = open_private_directory(folder(name).string()); !made) return made.error();
   const auto file = nameless_file(folder(name), text);

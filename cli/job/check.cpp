@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "cli/data/resolve.h"
 #include "cli/job/environment.h"
 #include "cli/job/image.h"
 #include "cli/job/memory.h"
@@ -43,6 +44,12 @@ std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTar
   append(found, std::move(resolved.findings));
   if (resolved.target != nullptr) job.target = *resolved.target;
   job.file.spec.muster.site_rules = known->rules;
+  const Home home = Home::from_environment();
+  job.stores.emplace(home, known->datastores, known->default_datastore);
+  ResolvedData data = resolve_data(job.file, *job.stores, home);
+  append(found, std::move(data.findings));
+  job.data = std::move(data.data);
+  job.data.cache = known->data;
   if (job.target) append(found, gate_findings(job.file, *job.target));
   if (job.target) append(found, resume_findings(job.file, *job.target));
   if (job.target && !has_errors(job.file.findings)) {

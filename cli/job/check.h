@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "cli/client/targets.h"
+#include "cli/data/stores.h"
 #include "cli/terminal/common_options.h"
+#include "launcher/data/job_data.h"
 #include "scheduler/model/compute.h"
 #include "templates/parse_file.h"
 
@@ -19,6 +21,8 @@ struct CheckedJob {
   std::string text;  // as read; empty for a file that could not be
   std::optional<ComputeTarget> target;
   ImageSettings images;  // of the cluster files
+  std::optional<KnownStores> stores;  // where the target is known
+  JobData data;                       // that inputs have in stores, not listed yet
   bool can_run = false;  // a command job without errors and unresolved items
 };
 

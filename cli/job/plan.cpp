@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/data/resolve.h"
 #include "cli/job/node_table.h"
 #include "cli/job/spec_document.h"
 #include "health/benchmark/gate_figures.h"
@@ -121,6 +122,20 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
   return plan;
 }
 
+std::vector<PlannedData> planned_data(const CheckedJob& job) {
+  std::vector<PlannedData> all;
+  JobData data = job.data;
+  JobSpec spec = job.file.spec;
+  if (data.inputs.empty()) return all;
+  or_end(list_inputs(Home::from_environment(), *job.stores, data, spec), invalid_file);
+  for (const JobInput& input : data.inputs) {
+    const InputSpec& listed = spec.inputs[input.input];
+    all.push_back({input.input, input.place.store.name + ": " + input.place.path,
+                   listed.data_files, listed.data_bytes, listed.data_version});
+  }
+  return all;
+}
+
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes) {
   const bool is_chosen_later = is_elastic(spec) && processes.empty();
   if (is_counted_later(spec, processes) || is_chosen_later) return std::nullopt;
@@ -155,6 +170,13 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
                     {"files", planned.tree.files},
                     {"bytes", planned.tree.bytes},
                     {"warnings", planned.tree.warnings}};
+  });
+  out["data"] = list_of(plan.data, [](const PlannedData& data) {
+    return Document{{"input", data.input},
+                    {"source", data.from},
+                    {"files", data.files},
+                    {"bytes", data.bytes},
+                    {"version", data.version}};
   });
   return out;
 }

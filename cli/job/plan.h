@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/job/image_files.h"
+#include "cli/job/check.h"
 #include "cli/job/memory.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
@@ -41,6 +42,15 @@ struct PlannedTree {
   SourceTree tree;
 };
 
+// Of a store, copied into the caches of the nodes.
+struct PlannedData {
+  std::string input;
+  std::string from;
+  std::int64_t files = 0;
+  std::int64_t bytes = 0;
+  std::string version;
+};
+
 struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
@@ -49,6 +59,7 @@ struct JobPlan {
   int placed = 1;                // so many it would start with, were all of them free and healthy
   std::vector<RankPlace> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
+  std::vector<PlannedData> data{};
   std::optional<TrainMemory> memory;  // where the command is muster-train
   std::string image{};                // where the ranks' one comes from; empty: they have none
 };
@@ -59,6 +70,8 @@ std::string image_text(const EnvironmentSpec& environment, const std::optional<I
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
                           const UnavailableNodes& unavailable);
+// Asks the stores; ends the verb where they cannot be read.
+std::vector<PlannedData> planned_data(const CheckedJob& job);
 Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable);
 
 // `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "cli/client/start.h"
+#include "cli/data/resolve.h"
 #include "cli/job/git_code.h"
 #include "cli/job/image.h"
 #include "cli/job/image_files.h"
@@ -104,10 +105,36 @@ std::vector<Tree> stage_sources(const Home& home, JobSpec& spec, const ComputeTa
   return trees;
 }
 
+// What inputs and outputs have in stores: listed, and put where the controller finds it. The lists
+// travel to nodes as one more tree.
+void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
+                  std::vector<Tree>& trees) {
+  JobData data = job.data;
+  const auto texts = or_end(list_inputs(home, *job.stores, data, spec), invalid_file);
+  data.outputs = outputs_to_stores(spec, *job.stores);
+  for (const JobOutput& output : data.outputs) {
+    // Collected first, also where all nodes see one directory.
+    if (!output.uri.empty()) spec.outputs[output.output].mode = OutputMode::upload;
+    if (!output.uri.empty()) or_end(job.stores->keep_credentials(output.place.store));
+  }
+  if (data.empty()) return;
+  or_end(save_job_data(home.job(JobId{spec.name}), data));
+  if (texts.empty()) return;
+  const auto store = or_end(BlobStore::open(home.blobs()));
+  Tree lists{"manifests", {}, false};
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const StoredBlob blob = or_end(store.put_bytes(texts[i]));
+    lists.entries.push_back(
+        {TreeEntry::Kind::file, data.inputs[i].input, 0444, blob.size_bytes, blob.hash, ""});
+  }
+  trees.push_back(std::move(lists));
+}
+
 void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
                     const std::optional<ImageBuild>& build, const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
   std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
+  stage_stores(home, spec, job, trees);
   if (build) build_image(*build, spec.environment, home, common);
   auto image =
       image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
@@ -217,7 +244,7 @@ std::vector<SnapshotRequest> sources_of(const JobSpec& spec, const ComputeTarget
   std::vector<SnapshotRequest> requests;
   if (!spec.code.empty()) requests.push_back({.source = spec.code, .place = "code"});
   for (const auto& [name, input] : spec.inputs) {
-    if (input.is_literal || input.path_kind != PathKind::local) continue;
+    if (input.is_literal || input.path_kind != PathKind::local || input.in_place) continue;
     const bool in_place = input.mode != InputMode::download && seen_by_nodes(input.path, target);
     if (in_place || input.mode == InputMode::direct) continue;
     SnapshotRequest request{.source = input.path, .place = "inputs/" + name, .writable = false};

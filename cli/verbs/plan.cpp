@@ -74,12 +74,16 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
     nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
   }
   std::string text = heading(plan) + "\n" + nodes.text(common);
-  if (!plan.trees.empty()) {
+  if (!plan.trees.empty() || !plan.data.empty()) {
     Table trees({"STAGED", "FROM", "FILES", "SIZE"});
     for (const PlannedTree& planned : plan.trees) {
       trees.add({planned.request.place, planned.request.source.string(),
                  std::to_string(planned.tree.files),
                  bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
+    }
+    for (const PlannedData& data : plan.data) {
+      trees.add({"inputs/" + data.input, data.from, std::to_string(data.files),
+                 bytes_text(static_cast<std::uint64_t>(data.bytes))});
     }
     text += "\n" + trees.text(common);
   }
@@ -109,6 +113,7 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   if (!build) pin_image(spec.environment, job.images, common);
   auto plan = or_end(make_plan(spec, *job.target, unavailable), invalid_file);
   plan.image = image_text(spec.environment, build, *job.target, job.images);
+  plan.data = planned_data(job);
   report_unavailable(plan, unavailable, common);
   for (const PlannedTree& planned : plan.trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);

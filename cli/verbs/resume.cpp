@@ -10,6 +10,7 @@
 #include "cli/client/start.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
+#include "cli/data/outputs.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
@@ -26,6 +27,7 @@ struct ResumeOptions {
   std::string job;
   std::optional<std::string> from;  // a step, or `certified`; absent: the newest checkpoint
   bool follow = false;
+  bool upload = false;
 };
 
 std::optional<std::int64_t> step_in(const std::string& text) {
@@ -77,6 +79,11 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   }
   const Home home = Home::from_environment();
   const auto found = job_or_end(home, options.job);
+  if (options.upload) {
+    or_end(finish_outputs(home, found.id(), true), plain_failure, "cannot copy the outputs: ");
+    notice("the outputs of " + found.row.name + " are in their stores", common);
+    return 0;
+  }
   if (from_step) or_end(check_resume_step(home, found, *from_step), no_such_job, "cannot resume: ");
   const Resume request{found.id(), from_step, from_certified};
   const Accepted accepted = accepted_or_end(home, request, "cannot resume: ", common);
@@ -94,6 +101,7 @@ void add_resume(CommandLine& line) {
     of.argument("JOB", options.job, "Job name, or the beginning of one");
     of.option("--from", options.from,
               "Go back to this step's checkpoint, or to the newest that is `certified`");
+    of.flag("--upload", options.upload, "Only copy its outputs to their stores once more");
     of.flag("-f,--follow", options.follow, "Show its output to the end");
   });
 }

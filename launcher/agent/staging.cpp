@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "launcher/agent/data_staging.h"
 #include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
@@ -55,10 +56,10 @@ std::optional<ImageFetch::Failure> bring_image(ImageFetch& fetch, StageTrees& re
 }
 
 // In a child: what is missing, or the trees built and StageDone.
-FromAgent build_trees(StageTrees request, const BlobStore& store, const AttemptLayout& layout,
-                      const std::string& home, const ChildTasks::Tell& tell) {
+FromAgent build_trees(StageTrees request, const BlobStore& store, const RunDirectory& run,
+                      const AttemptLayout& layout, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
-  auto image = image_step(request, home, tell);
+  auto image = image_step(request, run.home, tell);
   if (!image) {
     done.error = image.error().message;
     return done;
@@ -71,6 +72,11 @@ FromAgent build_trees(StageTrees request, const BlobStore& store, const AttemptL
       done.lasting = failed->is_lasting;
       return done;
     }
+  }
+  if (const auto failed = bring_data(request, store, run, layout, tell)) {
+    done.error = failed->message;
+    done.lasting = failed->is_lasting;
+    return done;
   }
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
@@ -124,11 +130,16 @@ void AttemptStaging::stage(const StageTrees& request) {
 
 void AttemptStaging::look(const AttemptKey& key) {
   Entry& entry = entries_[key];
+  if (entry.held.empty()) {
+    auto held = hold_data(entry.request, run_);
+    if (!held) return fail(key, "node " + run_.node.value + ": " + held.error().message);
+    entry.held = std::move(*held);
+  }
   entry.is_looking = true;
   entry.task = tasks_.run(
-      [request = entry.request, &store = *store_, layout = layout_of(run_, key),
-       home = run_.home](const ChildTasks::Tell& tell) {
-        return encode(build_trees(request, store, layout, home, tell));
+      [request = entry.request, &store = *store_, &run = run_,
+       layout = layout_of(run_, key)](const ChildTasks::Tell& tell) {
+        return encode(build_trees(request, store, run, layout, tell));
       },
       stall_limit, [this, key](Result<std::string> frame) { looked(key, std::move(frame)); },
       [this, key](const std::string& doing) { told(key, doing); });
@@ -162,6 +173,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
     entry.is_staged = true;
     entry.request.trees.clear();
     entry.request.image.reset();
+    entry.request.data.clear();
   }
   line_.send_encoded(std::move(*frame));
 }

@@ -13,10 +13,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
+#include "launcher/os/fd.h"
 #include "launcher/wire/agent_message.h"
 #include "runtime/protocol/boot_clock.h"
 
@@ -49,6 +51,7 @@ class AttemptStaging {
   struct Entry {
     StageTrees request;
     std::set<std::string> wanted;
+    std::vector<Fd> held;  // trees in the cache of data, until the attempt ends
     BootTime moved_at{0};
     BootTime told_at{0};
     ChildTasks::TaskId task = 0;

@@ -54,6 +54,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
                 sender_.await(target, node);
               }),
       remedies_(timers, state_, pool_, process_.run, *this),
+      uploads_(timers, settings_.home, settings_.launch.binary, process_.run, *this),
       inbox_of_agents_(timers, settings_.home, state_, pool_, logs_, *this,
                        [this](const NodeId& node, const JobId& job, AttemptId attempt) {
                          return state_is_journal_ && is_over(state_, *journal_, node, job, attempt);
@@ -64,6 +65,9 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       folders_(timers, *journal_, pool_, [this](const JobId& job) {
         return state_is_journal_ && find_job(state_, job) == nullptr;
       }) {
+  inbox_of_agents_.deliver_with([this](const OutputsCollected& collected, bool is_over) {
+    return uploads_.begin(collected, is_over);
+  });
   pool_.set_listeners(
       {&sender_, &stalls_, &remedies_, &inbox_of_agents_, &folders_, &health_, &relay_, this});
 }

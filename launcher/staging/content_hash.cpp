@@ -9,9 +9,10 @@
 
 namespace muster {
 
-ContentHash::ContentHash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-  check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1,
-        "SHA-256 is not available");
+ContentHash::ContentHash(Kind kind) : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  const EVP_MD* digest = kind == Kind::md5 ? EVP_md5() : EVP_sha256();
+  check(context_ && EVP_DigestInit_ex(context_.get(), digest, nullptr) == 1,
+        "a hash function is not available");
 }
 
 void ContentHash::add(std::string_view bytes) {

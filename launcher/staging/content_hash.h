@@ -12,7 +12,8 @@ namespace muster {
 
 class ContentHash {
  public:
-  ContentHash();
+  enum class Kind { sha256, md5 };  // MD5: what stores tell of their objects
+  explicit ContentHash(Kind kind = Kind::sha256);
 
   void add(std::string_view bytes);
   // The digest of everything added; the object is used up.

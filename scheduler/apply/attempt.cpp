@@ -122,6 +122,7 @@ void apply_one(State& state, Time at, const CollectionBegun& record) {
     node->collection.state = NotCollected{at};
   } else if (const auto* stopping = phase_of<Stopping>(*attempt)) {
     attempt->phase = Collecting{StopBegun{stopping->why}, at};
+    if (Job* job = find_job(state, record.job)) job->not_uploaded.clear();
   }
 }
 

@@ -181,6 +181,8 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
   if (!node || collection_failure(*node)) return;
   if (record.error.empty()) {
     node->collection.state = Collected{};
+    Job* job = find_job(state, record.job);
+    if (job && !record.not_uploaded.empty()) job->not_uploaded = record.not_uploaded;
     return;
   }
   node->collection.state = CollectionFailed{record.error, at};

@@ -46,6 +46,7 @@ struct DataCacheSettings {
   std::string stage_below = "50%";  // of that: larger data are not copied
   std::string shared{};             // a directory that all nodes see, used instead of `cache`
 
+  bool operator==(const DataCacheSettings&) const = default;
   MUSTER_FIELDS(cache, size, stage_below, shared)
 };
 

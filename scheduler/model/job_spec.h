@@ -65,10 +65,11 @@ struct InputSpec {
   std::string data_version{};
   std::int64_t data_bytes = 0;
   std::int64_t data_files = 0;
-  bool in_place = false;  // a local path that every node has: never copied
+  bool in_place = false;    // a local path that every node has: never copied
+  std::string data_file{};  // of listed data that are one file: its name
 
   MUSTER_FIELDS(is_literal, literal, type, mode, path_kind, path, data_version, data_bytes,
-                data_files, in_place)
+                data_files, in_place, data_file)
 };
 
 struct OutputSpec {

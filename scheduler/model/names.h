@@ -26,8 +26,8 @@ struct EnumWords;  // specialised below: `static constexpr std::array words{…}
   }
 
 MUSTER_WORDS(DistributionType, "none", "pytorch", "mpi", "tensorflow", "ray");
-MUSTER_WORDS(DatastoreType, "azure_blob", "azure_data_lake_gen2", "one_lake", "azure_file", "rclone",
-             "local");
+MUSTER_WORDS(DatastoreType, "azure_blob", "azure_data_lake_gen2", "one_lake", "azure_file",
+             "rclone", "local");
 MUSTER_WORDS(DataType, "uri_folder", "uri_file", "mltable", "mlflow_model", "custom_model",
              "triton_model");
 MUSTER_WORDS(InputMode, "ro_mount", "download", "direct", "eval_mount", "eval_download");

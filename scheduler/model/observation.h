@@ -291,8 +291,9 @@ struct OutputsCollected {
   AttemptId attempt;
   NodeId node;
   std::string error;  // empty: done
+  std::string not_uploaded{};  // they are here, and why not in the store that the job names
 
-  MUSTER_FIELDS(job, attempt, node, error)
+  MUSTER_FIELDS(job, attempt, node, error, not_uploaded)
 };
 
 // Every rank of a node that joins has written its heartbeat: it can be made a member.

@@ -250,6 +250,7 @@ struct Job {
   std::optional<CheckpointRef> newest_checkpoint;  // of all attempts
   std::optional<CheckpointRef> newest_certified;   // as the nodes told when they were clean
   std::vector<Fork> forks;  // launches that went back, by rising epoch and step
+  std::string not_uploaded{};  // why outputs of the latest attempt are not in their store
   JobPhase phase;
 };
 

@@ -12,6 +12,8 @@
 #include "templates/profile/shipped.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/host_list.h"
+#include "templates/yaml/path_form.h"
+#include "templates/yaml/reader.h"
 
 namespace muster {
 
@@ -249,9 +251,33 @@ void read_keep(const Value& value, RetentionLimits::Keep& keep) {
   keep = *duration;
 }
 
+constexpr std::size_t most_datastores = 1000;
+
+// A store written out, or the path of its file.
+void read_datastores(const Value& value, const FileView& files, ClusterFile& file) {
+  const std::vector<Value> stores = MapReader(value).entries();
+  if (stores.size() > most_datastores) return value.error("more than 1000 datastores");
+  for (const Value& each : stores) {
+    if (!each.is_scalar()) {
+      file.datastores.push_back(read_datastore(each, each.key()));
+      continue;
+    }
+    if (!files.read) continue;
+    const std::string path =
+        absolute_path(each.node().text, each.node().place.source->directory);
+    const auto text = files.read(path, max_file_bytes);
+    if (!text) {
+      each.error(text.error().message);
+    } else if (const auto tree = parse_with_sets(path, *text, {}, value.findings())) {
+      file.datastores.push_back(
+          read_datastore(Value(*tree, "", value.findings()), each.key()));
+    }
+  }
+}
+
 }  // namespace
 
-ClusterFile read_cluster(const Value& root) {
+ClusterFile read_cluster(const Value& root, const FileView& files) {
   ClusterFile file;
   MapReader map(root);
   const Value compute = map.take("compute");
@@ -262,6 +288,9 @@ ClusterFile read_cluster(const Value& root) {
     for (const Value& each : targets) file.targets.push_back(read_target(each));
   }
   check_default(map.take("default"), file);
+  read_datastores(map.take("datastores"), files, file);
+  store(file.default_datastore, map.take("default_datastore").text());
+  file.data = read_data_cache(map.take("data"));
   MapReader policy(map.take("policy"));
   file.rules = read_rule_list(policy.take("rules"));
   policy.finish();
@@ -275,7 +304,9 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
   ClusterFile file;
   FindingList findings;
   const auto tree = parse_with_sets(path, text, options, findings);
-  if (tree && tree->kind != YamlNode::Kind::null) file = read_cluster(Value(*tree, "", findings));
+  if (tree && tree->kind != YamlNode::Kind::null) {
+    file = read_cluster(Value(*tree, "", findings), options.files);
+  }
   file.findings = findings.take_sorted();
   return file;
 }

@@ -35,6 +35,14 @@
 //           patience: 5s                  # nobody waits longer for a parent
 //           set_aside: 10m                # for so long, who could not reach a node gets no more
 //           silence: 8s                   # unanswered for so long, a parent counts as lost
+//   datastores:                       # templates/resource/datastore.h
+//     blob: stores/blob.yml           # a file beside this one, or the keys of one
+//   default_datastore: blob           # of outputs without a path
+//   data:                             # what nodes keep of the data that jobs read
+//     cache: /local/muster-data         # default: `data` in muster's directory on the node
+//     size: 80%                         # of its file system, or 500GB
+//     stage_below: 50%                  # of that: larger data are not copied
+//     shared: none                      # a directory that all nodes see, instead of `cache`
 //   policy:                           # of all jobs that are submitted with this file
 //     rules: []                       # after the job's own: settings/setting_table.h
 //   containers, mirrors, environments, unknown_environment: images.h
@@ -48,6 +56,7 @@
 #include "scheduler/model/image_settings.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/model/retention.h"
+#include "templates/resource/datastore.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
@@ -59,6 +68,9 @@ struct ClusterFile {
   std::string default_target;          // empty: `local`
   std::vector<RestartRule> rules;      // `policy.rules`
   ImageSettings images;
+  std::vector<DatastoreFile> datastores;
+  std::string default_datastore;
+  DataCacheSettings data;
   std::vector<Finding> findings;
 };
 
@@ -66,7 +78,7 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
                               const ReadOptions& options);
 
 // The same of a file that is parsed already; what is wrong goes to the findings of `root`.
-ClusterFile read_cluster(const Value& root);
+ClusterFile read_cluster(const Value& root, const FileView& files = {});
 
 // The built-in targets, then those of the file.
 std::vector<ComputeTarget> known_targets(const ClusterFile& file);

@@ -78,22 +78,20 @@ void check_environment(const JobSpec& spec, Refusals& out) {
 
 void check_data(const JobSpec& spec, Refusals& out) {
   for (const auto& [name, input] : spec.inputs) {
-    const bool used_as_text = input.mode == InputMode::direct;
-    if (!is_remote(input.path_kind) || used_as_text) continue;
+    if (input.path_kind != PathKind::registry || input.mode == InputMode::direct) continue;
     out.refuse("inputs." + name, what_is(input.path_kind) + " not read yet: inputs." + name + " " +
                                      quoted_text(input.path) +
                                      "; use a local path, or 'mode: direct' to pass the text");
   }
   for (const auto& [name, output] : spec.outputs) {
-    if (is_remote(output.path_kind) && output.mode != OutputMode::direct) {
-      out.refuse("outputs." + name, what_is(output.path_kind) + " not written yet: outputs." +
-                                        name + " " + quoted_text(output.path) +
-                                        "; leave 'path' out");
-    }
-    if (!output.asset_name.empty()) {
-      out.refuse("outputs." + name + ".name",
-                 "outputs are not registered as data assets yet: outputs." + name);
-    }
+    const bool is_written = output.path_kind == PathKind::none ||
+                            output.path_kind == PathKind::local ||
+                            output.path_kind == PathKind::datastore ||
+                            output.path_kind == PathKind::http;
+    if (is_written || output.mode == OutputMode::direct) continue;
+    out.refuse("outputs." + name, what_is(output.path_kind) + " not written: outputs." + name +
+                                      " " + quoted_text(output.path) +
+                                      "; name a datastore, or leave 'path' out");
   }
 }
 

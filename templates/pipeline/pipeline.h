@@ -37,7 +37,5 @@ void read_sweep_keys(MapReader& base, Reading& reading, JobSpec& spec);
 
 void read_compute_file(const Value& root);
 void read_environment_file(const Value& root, Reading& reading, EnvironmentSpec& spec);
-void read_datastore_file(const Value& root);
-void read_data_asset_file(const Value& root, Reading& reading);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
-#include "templates/yaml/path_form.h"
 
 namespace muster {
 namespace {
@@ -59,34 +58,6 @@ std::string type_of(const Value& root) {
   return type && type->kind == YamlNode::Kind::scalar ? folded(type->text) : "";
 }
 
-void read_credentials(const Value& value, std::initializer_list<const char*> keys) {
-  MapReader map(value);
-  for (const char* key : keys) {
-    const Value secret = map.take(key);
-    if (secret.given() && !secret.is_scalar()) secret.error("expected text");
-  }
-  map.finish();
-}
-
-void read_blob_or_file(MapReader& map, const char* container) {
-  require_texts(map, {"name", "account_name", container});
-  take_texts(map, {"endpoint"});
-  map.take("protocol").word({"https", "wasbs", "wasb"});
-  read_credentials(map.take("credentials"), {"account_key", "sas_token"});
-}
-
-void read_data_lake(MapReader& map, bool first_generation) {
-  if (first_generation) {
-    require_texts(map, {"name", "store_name"});
-  } else {
-    require_texts(map, {"name", "account_name", "filesystem"});
-    take_texts(map, {"endpoint"});
-    map.take("protocol").word({"https", "abfss", "abfs"});
-  }
-  read_credentials(map.take("credentials"),
-                   {"tenant_id", "client_id", "client_secret", "resource_url", "authority_url"});
-}
-
 }  // namespace
 
 void read_compute_file(const Value& root) {
@@ -120,41 +91,6 @@ void read_environment_file(const Value& root, Reading& reading, EnvironmentSpec&
   ignore_asset_keys(map);
   read_environment(Value(reading.keep(std::move(inner)), "", reading.findings), reading, spec);
   map.finish();
-}
-
-void read_datastore_file(const Value& root) {
-  root.findings().hide_source_lines();
-  MapReader map = resource(root);
-  const std::string type = type_of(root);
-  if (type == "azure_file") {
-    read_blob_or_file(map, "file_share_name");
-  } else if (type.starts_with("azure_data_lake")) {
-    read_data_lake(map, type.ends_with("gen1"));
-  } else {
-    read_blob_or_file(map, "container_name");
-  }
-  map.finish();
-}
-
-void read_data_asset_file(const Value& root, Reading& reading) {
-  MapReader map = resource(root);
-  check_name(map.require("name"));
-  take_texts(map, {"version"});
-  const Value path = map.require("path");
-  ignore_asset_keys(map);
-  map.finish();
-  const auto text = path.text();
-  if (!text) return;
-  if (path.is_to_be_replaced(*text, "a path")) return;
-  const auto form = path_form(*text);
-  if (!form) {
-    path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
-  } else if (form->kind == PathKind::local && reading.options.files.kind_of) {
-    const std::string local = Reading::local_path(path, form->path);
-    if (reading.options.files.kind_of(local) == OnDisk::missing) {
-      path.error("there is no file or directory " + quoted_text(local));
-    }
-  }
 }
 
 }  // namespace muster

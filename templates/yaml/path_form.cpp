@@ -17,7 +17,8 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 }
 
 bool is_storage_uri(std::string_view text) {
-  return starts_with_any(text, {"wasb://", "wasbs://", "abfs://", "abfss://", "adl://"});
+  return starts_with_any(text, {"wasb://", "wasbs://", "abfs://", "abfss://", "adl://", "s3://",
+                                "gs://"});
 }
 
 std::optional<PathKind> kind_of_azureml_uri(std::string_view rest) {

@@ -114,6 +114,9 @@ constexpr Named types[] = {
     {"azure_file", FileKind::datastore},
     {"azure_data_lake_gen2", FileKind::datastore},
     {"azure_data_lake_gen1", FileKind::datastore},
+    {"one_lake", FileKind::datastore},
+    {"rclone", FileKind::datastore},
+    {"local", FileKind::datastore},
     {"uri_folder", FileKind::data_asset},
     {"uri_file", FileKind::data_asset},
     {"mltable", FileKind::data_asset},
@@ -140,6 +143,7 @@ constexpr Named schemas[] = {
     {"azurefile", FileKind::datastore},
     {"azuredatalakegen2", FileKind::datastore},
     {"azuredatalakegen1", FileKind::datastore},
+    {"onelake", FileKind::datastore},
     {"data", FileKind::data_asset},
     {"dataset", FileKind::data_asset},
 };
@@ -178,7 +182,8 @@ bool looks_like_cluster(const YamlNode& root) {
   const YamlNode* compute = root.find("compute");
   const bool has_targets =
       compute && compute->kind == YamlNode::Kind::map && !compute->find("target");
-  return has_targets || (!compute && (root.find("default") || root.find("policy")));
+  return has_targets ||
+         (!compute && (root.find("default") || root.find("policy") || root.find("datastores")));
 }
 
 FileKind kind_from_shape(const YamlNode& root) {

@@ -36,8 +36,9 @@ templates/azure: scheduler/model templates/job templates/settings templates/yaml
 templates/profile: health/model scheduler/model templates/yaml
 templates/settings: health/checks scheduler/model scheduler/restart templates/job templates/yaml
 templates/cluster: health/checks scheduler/model templates/job templates/profile templates/settings
-templates/cluster: templates/yaml
-templates: templates/cluster templates/job templates/pipeline templates/settings templates/yaml
+templates/cluster: templates/resource templates/yaml
+templates: templates/cluster templates/job templates/pipeline templates/resource
+templates: templates/settings templates/yaml
 health/model: scheduler/model
 health/checks: health/model scheduler/model
 health/checks/infiniband: health/model
@@ -127,6 +128,11 @@ launcher/agent: scheduler/model
 launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
 launcher/controller/agents: launcher/image launcher/os launcher/staging launcher/transport/link
 launcher/controller/agents: launcher/wire
+launcher/agent: launcher/data launcher/os launcher/staging launcher/wire runtime/protocol
+launcher/agent: scheduler/model
+launcher/controller/agents: health/benchmark health/checks/host launcher/controller/store
+launcher/controller/agents: launcher/data
+launcher/controller/agents: launcher/os launcher/staging launcher/transport/link launcher/wire
 launcher/controller/agents: runtime/protocol scheduler/attempt scheduler/decide scheduler/failure
 launcher/controller/agents: scheduler/model scheduler/node scheduler/placement scheduler/restart
 launcher/controller/agents: scheduler/state
@@ -135,13 +141,15 @@ launcher/controller/clients: launcher/transport/link launcher/wire scheduler/exp
 launcher/controller/clients: scheduler/model scheduler/node
 launcher/controller/clients: scheduler/restart scheduler/state
 launcher/controller: launcher/controller/agents launcher/controller/clients
+launcher/controller: launcher/data
 launcher/controller: launcher/controller/store launcher/os launcher/relay launcher/transport
 launcher/controller: runtime/protocol scheduler/apply scheduler/decide scheduler/model
 launcher/controller: scheduler/state
 cli/query: scheduler/model
 cli/terminal: cli/query launcher/os scheduler/model templates templates/yaml
 cli/client: cli/terminal launcher/controller launcher/controller/store launcher/os launcher/wire
-cli/client: runtime/protocol scheduler/explain scheduler/model templates/cluster templates/yaml
+cli/client: runtime/protocol scheduler/explain scheduler/model templates/cluster
+cli/client: templates/resource templates/yaml
 cli/checkpoint: launcher/agent/foreign_checkpoints
 cli/checkpoint: cli/client cli/terminal launcher/controller/store runtime/checkpoint runtime/export
 cli/checkpoint: runtime/protocol scheduler/explain scheduler/model
@@ -155,7 +163,8 @@ cli/health/cluster: cli/client cli/health cli/terminal health/benchmark health/c
 cli/health/cluster: health/checks/infiniband health/fabric health/fault_isolation health/model
 cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model templates/yaml
 cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
-cli/data: launcher/staging scheduler/model templates templates/resource templates/yaml
+cli/data: launcher/staging scheduler/model templates templates/job templates/resource
+cli/data: templates/yaml
 cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
 cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os
 cli/job: launcher/staging launcher/wire runtime/estimate
@@ -164,13 +173,24 @@ cli/job: templates/cluster templates/job templates/yaml
 cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job
 cli/verbs: cli/terminal
 cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
+cli/job: launcher/data
+cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
+cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
+cli/job: templates/cluster templates/job templates/yaml
+cli/verbs: cli/data
+cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
+cli/verbs: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire
+cli/verbs: runtime/checkpoint templates/resource
 cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
 cli/verbs: scheduler/restart scheduler/state templates templates/azure templates/cluster
 cli/verbs: templates/job
 cli/verbs: templates/yaml
 cli/verbs/resources: cli/client cli/grammar cli/job cli/terminal cli/verbs launcher/controller/store
 cli/verbs/resources: launcher/os launcher/staging launcher/wire scheduler/model
+cli/verbs/resources: cli/client cli/data cli/terminal cli/verbs launcher/data scheduler/model
+cli/verbs/resources: templates/resource templates/yaml
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
+cli: cli/data
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay
 cli: scheduler/model
 tools: cli/grammar cli/terminal scheduler/model

@@ -25,7 +25,6 @@ TEST_CASE("each kind of datastore names its storage by keys of its own") {
   for (const std::string& whole :
        {blob + "type: azure_blob\naccount_name: a\ncontainer_name: c\n",
         blob + "type: azure_file\naccount_name: a\nfile_share_name: f\nprotocol: https\n",
-        blob + "type: azure_data_lake_gen1\nstore_name: s\n",
         blob + "type: azure_data_lake_gen2\naccount_name: a\nfilesystem: f\nprotocol: abfss\n"}) {
     CAPTURE(whole);
     CHECK(said_of(whole) == "datastore: ");

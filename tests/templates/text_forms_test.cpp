@@ -57,7 +57,7 @@ TEST_CASE("paths are sorted by what holds them") {
   CHECK(kind("azureml://jobs/j/outputs/o/paths/p") == PathKind::job_output);
   CHECK(kind("runs:/id/x") == PathKind::job_output);
   CHECK(kind("azureml://registries/r/data/d/versions/1") == PathKind::registry);
-  CHECK(kind("s3://bucket/x") == PathKind::none);
+  CHECK(kind("s3://bucket/x") == PathKind::datastore);
   CHECK(kind("azureml:a b") == PathKind::none);
   CHECK(kind("azureml://elsewhere/x") == PathKind::none);
   // A name of our own before `://`, or none: no service of anybody.

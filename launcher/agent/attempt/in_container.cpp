@@ -11,6 +11,7 @@
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/image/registry.h"
+#include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
@@ -149,6 +150,19 @@ std::vector<std::string> LocalAttempt::mounts() const {
   return all;
 }
 
+// What inputs lead to in the cache of data: links in the job's directory.
+std::vector<std::string> LocalAttempt::cached_data() const {
+  std::vector<std::string> all;
+  for (const auto& [name, path] : paths_.inputs) {
+    std::error_code failure;
+    const auto target = std::filesystem::read_symlink(layout_.inputs + "/" + name, failure);
+    if (!failure && target.is_absolute()) all.push_back(target.string());
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  return all;
+}
+
 Status LocalAttempt::begin_container() {
   const std::string directory = layout_.spool + "/hold";
   if (auto made = open_private_directory(directory); !made) return made.error();
@@ -157,6 +171,7 @@ Status LocalAttempt::begin_container() {
   ContainerPlace place{start_->image, container_name(), start_->shm_size, directory};
   place.mounts = mounts();
   place.files = program_files();
+  for (const std::string& path : cached_data()) place.files.emplace_back(path, path);
   const std::string script = "#!/bin/sh\nexec /muster-lib/loader --library-path /muster-lib "
                              "--argv0 \"$0\" /muster-lib/muster \"$@\"\n";
   if (!replace_file(directory + "/muster", script, 0755, Durable::in_cache)) {

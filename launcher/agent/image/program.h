@@ -2,6 +2,7 @@
 // this process, by the kernel's hand.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>

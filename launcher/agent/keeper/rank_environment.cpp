@@ -54,7 +54,8 @@ std::string input_path(const std::string& name, const InputSpec& input, const At
   if (input.is_literal) return input.literal;
   if (input.mode == InputMode::direct) return input.path;
   const std::string staged = layout.inputs + "/" + name;
-  const std::string file = staged + "/" + file_name_of(input.path);
+  const std::string file =
+      staged + "/" + (input.data_file.empty() ? file_name_of(input.path) : input.data_file);
   if (input.type == DataType::uri_file && is_staged(file)) return file;
   return is_staged(staged) ? staged : input.path;
 }

@@ -40,6 +40,9 @@ class AgentInbox final : public NodeListener {
   void attempt_over(const JobId& job, AttemptId attempt);
   // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
   Status settle_files(const JobId& job);
+  // Outputs that are in place go on to stores before their collection ends: OutputUploads::begin.
+  using Deliver = std::function<bool(const OutputsCollected& collected, bool is_over)>;
+  void deliver_with(Deliver deliver) { deliver_ = std::move(deliver); }
 
  private:
   struct Seen {
@@ -74,7 +77,7 @@ class AgentInbox final : public NodeListener {
   FileSink* sink_of(const JobId& job, AttemptId attempt, Arrival& arrival);
   void outputs_sent(const NodeId& node, const CollectDone& sent);
   Status settle_leaver(const CollectDone& collected, int index);
-  Status settle_if_last(const NodeId& node, const CollectDone& collected);
+  bool is_last_to_deliver(const NodeId& node, const CollectDone& collected) const;
   bool is_spare(const JobId& job, AttemptId attempt, const NodeId& node) const;
   void node_checked(const NodeId& node, const CheckDone& done);
   void notice_seen(const NodeId& node, const NoticeSeen& seen);
@@ -89,6 +92,7 @@ class AgentInbox final : public NodeListener {
   RankLogs& logs_;
   Observer& observer_;
   IsOver is_over_;
+  Deliver deliver_;
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come

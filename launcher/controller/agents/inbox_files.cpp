@@ -1,5 +1,7 @@
 // AgentInbox's part that takes the files of nodes whose ranks are gone: of all nodes at the end of
 // an attempt, of one that leaves while the others go on.
+#include <algorithm>
+
 #include "launcher/controller/agents/inbox.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/text/text.h"
@@ -66,8 +68,14 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
   if (leaves && error.empty()) {
     if (Status left = settle_leaver(sent, index); !left) error = left.error().message;
   }
-  const Status settled = error.empty() ? settle_if_last(node, sent) : Status(Done{});
-  if (settled) return observer_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
+  const bool is_last = error.empty() && is_last_to_deliver(node, sent);
+  const Status settled = is_last ? settle_files(sent.job) : Status(Done{});
+  const OutputsCollected collected{sent.job, sent.attempt, node, error};
+  if (settled && is_last && deliver_) {
+    const auto& why = phase_of<Collecting>(attempt)->why;
+    if (deliver_(collected, why && why->reason == StopReason::finished)) return;
+  }
+  if (settled) return observer_.observe(collected);
   if (leaves) observer_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
   for (const AttemptNode& one : attempt.nodes) {
     if (!is_active(one)) continue;
@@ -85,13 +93,12 @@ Status AgentInbox::settle_leaver(const CollectDone& collected, int index) {
 }
 
 // Before the record that ends the collection: a controller that dies here collects again.
-Status AgentInbox::settle_if_last(const NodeId& node, const CollectDone& collected) {
+bool AgentInbox::is_last_to_deliver(const NodeId& node, const CollectDone& collected) const {
   const Attempt& attempt = *find_attempt(state_, collected.job, collected.attempt);
-  if (!sinks_.contains(collected.job) || !phase_of<Collecting>(attempt)) return Done{};
-  for (const AttemptNode& other : attempt.nodes) {
-    if (other.id != node && !is_released(other) && may_deliver(other)) return Done{};
-  }
-  return settle_files(collected.job);
+  if (!phase_of<Collecting>(attempt)) return false;
+  return std::ranges::none_of(attempt.nodes, [&](const AttemptNode& other) {
+    return other.id != node && !is_released(other) && may_deliver(other);
+  });
 }
 
 Status AgentInbox::settle_files(const JobId& job) {

@@ -1,6 +1,7 @@
 #include "launcher/controller/agents/work_sender.h"
 
 #include "launcher/controller/agents/work_message.h"
+#include "launcher/data/job_data.h"
 #include "launcher/image/name.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/trees_file.h"
@@ -171,7 +172,12 @@ void WorkSender::send_stage(const NodeWork& work) {
   }
   const auto image = image_of(work.job);
   if (trees->empty() && !image) return staged(work, "");
-  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees, image});
+  // Read anew for each attempt: credentials may have been replaced.
+  const auto data = load_job_data(home_.job(work.job));
+  auto of_nodes = data ? staged_data(home_.root, *data) : data.error();
+  if (!of_nodes) return staged(work, of_nodes.error().message);
+  pool_.send(work.node,
+             StageTrees{work.job, work.attempt, *trees, image, std::move(*of_nodes)});
 }
 
 std::optional<ImagePull> WorkSender::image_of(const JobId& id) const {

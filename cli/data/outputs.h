@@ -1,0 +1,17 @@
+// What becomes of a job's outputs once they are collected on this machine: copied to the stores
+// that the job names, registered as data by the names that it gives.
+#pragma once
+
+#include "launcher/controller/store/home.h"
+#include "scheduler/model/ids.h"
+#include "scheduler/model/result.h"
+
+namespace muster {
+
+// `registers`: the job has succeeded. Done twice, it changes nothing.
+Status finish_outputs(const Home& home, const JobId& job, bool registers);
+
+// The controller's child that does it: what went wrong is on stderr, one line.
+int upload_process(const Home& home, const JobId& job, bool registers);
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+// A node's cache of data from stores. Below its directory, which is its owner's alone (0700):
+//
+//   objects/<aa>/<name>   bytes of one object of a store, 0444, with the object's time
+//   trees/<manifest>/     what an input is: hard links to objects
+//   locks/<manifest>      held (flock) by who uses the tree; its time is the last use
+//   incoming/<manifest>/  what is being fetched, and incoming/<manifest>.lock by whom
+//
+// Blocking. Any number of processes; what a killed one left in incoming/ is removed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "launcher/data/manifest.h"
+#include "launcher/os/fd.h"
+
+namespace muster {
+
+// A share of a file system or a number of bytes ("80%", "500gb"), of so many bytes in all.
+std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_bytes);
+
+class DataCache {
+ public:
+  // Makes what is missing.
+  static Result<DataCache> open(const std::filesystem::path& root);
+
+  std::filesystem::path tree(const std::string& manifest) const {
+    return root_ / "trees" / manifest;
+  }
+  std::filesystem::path incoming(const std::string& manifest) const {
+    return root_ / "incoming" / manifest;
+  }
+  std::filesystem::path object(const std::string& name) const;
+
+  // The tree is not removed while this is open. Nothing where it cannot be had at once.
+  std::optional<Fd> hold(const std::string& manifest) const;
+  // The one that fetches it; tells while another does.
+  Result<Fd> fetching(const std::string& manifest,
+                      const std::function<void(std::string_view)>& tell) const;
+
+  // Whether the file is there with the size and time that the manifest has.
+  static bool is_as_listed(const std::filesystem::path& path, const DataFile& file);
+  bool is_whole(const std::string& manifest, const DataManifest& files) const;
+  // Puts a verified file under its object's name.
+  Status keep(const std::filesystem::path& fetched, const std::string& name,
+              const DataFile& file) const;
+  // The tree, from objects that are all there.
+  Status build(const std::string& manifest, const DataManifest& files) const;
+
+  // Removes what was not used for longest until there is room for so many bytes. The Error says how
+  // much there is, and how much is in use.
+  Status make_room(std::int64_t bytes, const std::string& size) const;
+
+ private:
+  explicit DataCache(std::filesystem::path root) : root_(std::move(root)) {}
+
+  std::filesystem::path root_;
+};
+
+// Where the agent keeps data of stores, when nobody says another place.
+std::string data_cache_directory(const std::string& asked, const std::string& node_home);
+
+// "1.2 GB".
+std::string size_text(std::int64_t bytes);
+
+}  // namespace muster
