@@ -55,7 +55,7 @@ none_left sees 0 || fail "a container is left"
 sed "s|image: .*}|image: localhost/none-such-$$:1}|" "$work/sees.yml" >"$work/none.yml"
 printf 'muster: {restart: {attempts: 0}, reschedule: {attempts: 0}}\n' >>"$work/none.yml"
 "$MUSTER" run "$work/none.yml" --name none >"$work/out" 2>&1 && fail "an image that is not there"
-has out "the container of localhost/none-such-$$:1 did not start"
+has out "the image localhost/none-such-$$:1 is not on this node"
 sed "s|image: .*}|image: '--privileged'}|" "$work/sees.yml" >"$work/odd.yml"
 expect 90 "$MUSTER" run "$work/odd.yml"; has err "is not the name of an image"
 

@@ -40,6 +40,8 @@ forget() {
   [ -z "$registry" ] || kill "$registry"
   [ -z "$seeker" ] || kill "$seeker"
   podman rmi --force "${names[@]}" >/dev/null 2>&1
+  podman images --all --format '{{.Repository}} {{.ID}}' | grep "^$host/" | cut -d' ' -f2 |
+    xargs -r podman rmi --force >/dev/null 2>&1
 }
 trap 'code=$?; forget; (exit $code); finish' EXIT
 
@@ -139,6 +141,7 @@ build build "build: {path: $work/context}"
 expect 0 "$MUSTER" run "$work/build.yml" --name build
 has out "made by a build"; has out "mark of tiny:1"; has err "image is built"
 names+=("$(in_spec build 'localhost/muster/build:[0-9a-f]*')")
+names+=("localhost/muster/image:$(digest_of build | cut -d: -f2)")
 expect 0 "$MUSTER" run "$work/build.yml" --name build-again
 has out "made by a build"; grep -q "image is built" "$work/err" && fail "it was built twice"
 printf 'RUN echo out of; exit 3\n' >>"$work/context/Dockerfile"
@@ -161,6 +164,7 @@ printf "command: made\nenvironment: azureml:made-env@latest\ncompute: local\n" \
 expect 0 "$MUSTER" run "$work/conda-job.yml" --name conda
 has out "made by conda, of"; has out "name: lab"
 names+=("$(in_spec conda 'localhost/muster/build:[0-9a-f]*')")
+names+=("localhost/muster/image:$(digest_of conda | cut -d: -f2)")
 
 # --- brought by the submitter, for nodes that do not see the registry
 offer brought:1
