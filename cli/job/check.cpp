@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "cli/data/resolve.h"
-#include "cli/job/environment.h"
-#include "cli/job/image.h"
+#include "cli/image/environment.h"
+#include "cli/image/image.h"
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"

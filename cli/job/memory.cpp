@@ -122,11 +122,6 @@ bool is_program(const JobSpec& spec, const std::string& word) {
 
 }  // namespace
 
-bool is_this_host(const ComputeTarget& target) {
-  return std::ranges::all_of(
-      target.nodes, [](const NodeAddress& node) { return node.transport == TransportKind::local; });
-}
-
 std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget& target,
                                         std::size_t ranks,
                                         std::optional<std::uint64_t> host_bytes) {

@@ -27,9 +27,6 @@ struct TrainMemory {
   bool lacks() const { return bytes && available && *bytes > *available; }
 };
 
-// Every node is on this machine.
-bool is_this_host(const ComputeTarget& target);
-
 // Nothing where the command does not train. `host_bytes`: all memory of this host.
 std::optional<TrainMemory> train_memory(const JobSpec& spec, const ComputeTarget& target,
                                         std::size_t ranks, std::optional<std::uint64_t> host_bytes);

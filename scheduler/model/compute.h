@@ -2,6 +2,7 @@
 // cluster file (or built in: `local`, `local-cluster`), journaled with the job that uses them.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -110,6 +111,12 @@ struct ComputeTarget {
   MUSTER_FIELDS(name, nodes, lease, unreachable, shared_root, remote_home, port_min, port_max,
                 connect, notice_file, health, remedies)
 };
+
+// Every node is on this machine.
+inline bool is_this_host(const ComputeTarget& target) {
+  return std::ranges::all_of(
+      target.nodes, [](const NodeAddress& node) { return node.transport == TransportKind::local; });
+}
 
 // Of a job, where all its nodes see it; empty: they see none.
 inline std::string shared_directory(const ComputeTarget& target, const JobId& job) {

@@ -111,7 +111,7 @@ launcher/agent/keeper: launcher/wire runtime/protocol scheduler/model scheduler/
 launcher/agent/container: launcher/agent/node launcher/hold launcher/os scheduler/model
 launcher/agent/image: launcher/agent/container launcher/agent/node launcher/image launcher/os
 launcher/agent/image: launcher/staging launcher/wire scheduler/model
-launcher/agent/attempt: launcher/agent/container launcher/image
+launcher/agent/attempt: launcher/agent/container launcher/agent/image launcher/image
 launcher/agent/attempt: launcher/agent/keeper launcher/agent/metric_sources launcher/agent/node
 launcher/agent/attempt: launcher/agent/watch launcher/os
 launcher/agent/attempt: launcher/wire runtime/protocol scheduler/model
@@ -165,30 +165,23 @@ cli/health/cluster: health/verdict launcher/os launcher/wire scheduler/model tem
 cli/data: cli/client cli/terminal launcher/controller/store launcher/data launcher/os
 cli/data: launcher/staging scheduler/model templates templates/job templates/resource
 cli/data: templates/yaml
-cli/job: cli/client cli/data cli/grammar cli/terminal health/benchmark health/checks/host
-cli/job: launcher/agent/image launcher/controller/store launcher/image launcher/os
-cli/job: launcher/staging launcher/wire runtime/estimate
-cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
-cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/job
-cli/verbs: cli/terminal
-cli/verbs: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/checkpoint
-cli/job: launcher/data
-cli/job: launcher/controller/store launcher/os launcher/staging launcher/wire runtime/estimate
-cli/job: scheduler/apply scheduler/explain scheduler/model scheduler/node scheduler/state templates
-cli/job: templates/cluster templates/job templates/yaml
-cli/verbs: cli/data
-cli/verbs: cli/checkpoint cli/client cli/grammar cli/health cli/health/cluster cli/job cli/terminal
-cli/verbs: launcher/controller/store launcher/data launcher/os launcher/staging launcher/wire
-cli/verbs: runtime/checkpoint templates/resource
-cli/verbs: runtime/checkpoint/file runtime/export scheduler/explain scheduler/model
-cli/verbs: scheduler/restart scheduler/state templates templates/azure templates/cluster
-cli/verbs: templates/job
+cli/image: cli/client cli/data cli/terminal launcher/agent/image launcher/controller/store
+cli/image: launcher/image launcher/os launcher/staging launcher/wire scheduler/model templates
+cli/image: templates/job templates/yaml
+cli/job: cli/client cli/data cli/grammar cli/image cli/terminal health/benchmark health/checks/host
+cli/job: launcher/controller/store launcher/data launcher/image launcher/os launcher/staging
+cli/job: launcher/wire
+cli/job: runtime/estimate scheduler/apply scheduler/explain scheduler/model scheduler/node
+cli/job: scheduler/state templates templates/cluster templates/job templates/yaml
+cli/verbs: cli/checkpoint cli/client cli/data cli/grammar cli/health cli/health/cluster cli/image
+cli/verbs: cli/job cli/terminal launcher/controller/store launcher/data launcher/os
+cli/verbs: launcher/staging launcher/wire runtime/checkpoint runtime/checkpoint/file
+cli/verbs: runtime/export scheduler/explain scheduler/model scheduler/restart scheduler/state
+cli/verbs: templates templates/azure templates/cluster templates/job templates/resource
 cli/verbs: templates/yaml
-cli/verbs/resources: cli/client cli/grammar cli/job cli/terminal cli/verbs launcher/controller/store
-cli/verbs/resources: launcher/os launcher/staging launcher/wire scheduler/model
-cli/verbs/resources: cli/client cli/data cli/terminal cli/verbs launcher/data scheduler/model
-cli/verbs/resources: templates/resource templates/yaml
+cli/verbs/resources: cli/client cli/data cli/grammar cli/image cli/job cli/terminal cli/verbs
+cli/verbs/resources: launcher/controller/store launcher/data launcher/os launcher/staging
+cli/verbs/resources: launcher/wire scheduler/model templates templates/resource templates/yaml
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
 cli: cli/data
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay

@@ -147,6 +147,7 @@ void LocalAttempt::kill_now() {
 
 void LocalAttempt::step(const AttemptStop::Find& find) {
   if (!is_stopping()) return;
+  end_holder_alone();
   if (group_ && stop_.is_killing()) group_->kill();
   stop_.step(site_.clock.steady(), find);
   if (!is_clean()) return;

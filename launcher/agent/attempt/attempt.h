@@ -160,6 +160,7 @@ class LocalAttempt {
   Result<pid_t> run_runtime(const Words& words, const Environment& environment);
   Status find_unpacked(ContainerPlace& place);
   void remove_container();
+  void end_holder_alone();
   void begin_removal();
   void runtime_ended(bool is_ok);
   static std::vector<std::pair<std::string, std::string>> program_files();

@@ -220,6 +220,14 @@ void LocalAttempt::container_gone() {
   }
 }
 
+// Nobody waits for it when all others have ended.
+void LocalAttempt::end_holder_alone() {
+  if (!container_ || !stop_.is_active() || stop_.is_in_grace() || !container_->is_ready()) return;
+  if (in_container_.list().size() > 1) return;
+  container_->forget();
+  container_.reset();
+}
+
 // Its processes are gone, by our own proof; what the runtime keeps of it goes too. It is waited
 // for, but not for ever.
 void LocalAttempt::remove_container() {

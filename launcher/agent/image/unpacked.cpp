@@ -24,7 +24,8 @@ Result<std::map<std::string, std::string>> variables_of_image(const std::string&
   const std::string text = text_of_file(unpacked + "/config.json");
   if (text.empty()) return variables;
   try {
-    for (const nlohmann::json& each : nlohmann::json::parse(text).at("process").at("env")) {
+    const nlohmann::json config = nlohmann::json::parse(text);
+    for (const nlohmann::json& each : config.at("process").at("env")) {
       const std::string entry = each.get<std::string>();
       const std::size_t equals = entry.find('=');
       if (equals != entry.npos) variables[entry.substr(0, equals)] = entry.substr(equals + 1);

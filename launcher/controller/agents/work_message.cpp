@@ -18,11 +18,6 @@ namespace muster {
 
 namespace {
 
-bool is_on_this_machine(const Job& job) {
-  return std::ranges::all_of(
-      job.target.nodes, [](const auto& node) { return node.transport == TransportKind::local; });
-}
-
 // As the other nodes reach it, also while it does not answer for a moment.
 std::string address_of(const State& state, const NodeId& id) {
   const Node* known = find_node(state, id);
@@ -72,14 +67,14 @@ RemoteDoor door_of(const State& state, const Job& job, const Attempt& attempt) {
 // see, or empty for the job's own directory on each node.
 std::string checkpoint_path_of(const Job& job, const Home& home) {
   if (!job.spec.muster.checkpoint_path.empty()) return job.spec.muster.checkpoint_path;
-  if (is_on_this_machine(job)) return (home.job(job.id) / "ckpt").string();
+  if (is_this_host(job.target)) return (home.job(job.id) / "ckpt").string();
   const std::string shared = shared_directory(job.target, job.id);
   return shared.empty() ? "" : shared + "/ckpt";
 }
 
 // Where outputs go when every node can write there directly; empty: collected from the nodes.
 std::string shared_outputs_of(const Job& job, const Home& home) {
-  if (is_on_this_machine(job)) return home.outputs(job.id).string();
+  if (is_this_host(job.target)) return home.outputs(job.id).string();
   const std::string shared = shared_directory(job.target, job.id);
   return shared.empty() ? "" : shared + "/outputs";
 }
@@ -271,7 +266,7 @@ StartRanks WorkMessages::start_message(const Job& job, const Attempt& attempt,
     start.mpi.emplace();
     start.mpi->processes_per_node = job.spec.distribution.processes_per_node;
     start.mpi->processes = attempt.processes;
-    start.mpi->one_machine = is_on_this_machine(job);
+    start.mpi->one_machine = is_this_host(job.target);
     start.mpi->arguments = job.spec.muster.mpi_arguments;
     for (const AttemptNode& node : attempt.nodes) start.mpi->hosts.push_back(node.id.value);
   }

@@ -64,7 +64,7 @@ TEST_CASE("the daemon of a user whose login shell is sh is taken without the pro
   CHECK(daemon->argv == std::vector<std::string>{"orted", "-mca", "ess", "env"});
   for (const std::string& other : {profile + " orted -mca ess env", profile + " id )",
                                    profile + " orted -mca ess env ) ; id )",
-                                   "( test ! -r ./x || . ./x; orted -mca ess env )"}) {
+                                   std::string("( test ! -r ./x || . ./x; orted -mca ess env )")}) {
     INFO(other);
     CHECK_FALSE(read_mpi_daemon(other));
   }

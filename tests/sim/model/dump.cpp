@@ -62,7 +62,7 @@ FACTS(AskedHosts, at, nodes)
 FACTS(Job, id, order, submitted_at, spec, target, user, cancel, resume_step, certified_because,
       next_attempt, past, waiting_since, waited_before, measured_meanwhile, ran_for, abandoned,
       abandoned_for, abandoned_alike, asked, awaited, avoid, excluded, first_launch, found,
-      newest_checkpoint, newest_certified, forks, phase)
+      newest_checkpoint, newest_certified, forks, not_uploaded, phase)
 FACTS(Linked, up, since)
 FACTS(Unlinked, failure, since, last, failed_at, sought_since, heard_at)
 FACTS(LeaveNotice, since, leaves_at, source, boot_id, agent_id)

@@ -1,9 +1,15 @@
-// What podman and docker are told.
+// What container runtimes are told, and unpacked images.
 #include "launcher/agent/container/runtime.h"
 
-#include <algorithm>
+#include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "launcher/agent/image/unpacked.h"
+#include "launcher/os/read_file.h"
 #include "tests/catch.h"
+#include "tests/runtime/folder.h"
 
 using namespace muster;
 
@@ -60,4 +66,78 @@ TEST_CASE("a container is removed whatever is left of it, at once") {
         std::vector<std::string>{"podman", "rm", "--force", "--ignore", "--time", "0", "muster-a"});
   CHECK(remove_words(ContainerRuntime::docker, "muster-a") ==
         std::vector<std::string>{"docker", "rm", "--force", "muster-a"});
+}
+
+TEST_CASE("runtimes that keep no images are given a directory, a namespace and the mounts") {
+  ContainerPlace place = a_place();
+  place.root = "/home/.muster/images/ab/rootfs";
+  place.files = {{"/lib/libc.so.6", "/muster-lib/libc.so.6"}};
+  place.environment = {{"LANG", "C"}};
+  const auto bubblewrap = run_words(ContainerRuntime::bubblewrap, place);
+  CHECK(has(bubblewrap, "--ro-bind", place.root));
+  CHECK(std::ranges::count(bubblewrap, "--unshare-pid") == 1);
+  CHECK(std::ranges::count(bubblewrap, "--die-with-parent") == 0);  // a killed client ends nothing
+  CHECK(has(bubblewrap, "--bind", "/home/ml/job"));
+  const auto charliecloud = run_words(ContainerRuntime::charliecloud, place);
+  CHECK(has(charliecloud, "unshare", "-Urpf"));
+  CHECK(has(charliecloud, "--bind", "/data/a,b:/data/a,b"));
+  CHECK(has(charliecloud, place.root, "--"));
+  place.has_gpus = true;
+  const auto apptainer = run_words(ContainerRuntime::apptainer, place);
+  CHECK(has(apptainer, "--cleanenv", "--pid"));
+  CHECK(std::ranges::count(apptainer, "--nv") == 1);
+  CHECK(has(apptainer, "--bind", "/lib/libc.so.6:/muster-lib/libc.so.6:ro"));
+  const auto enroot = run_words(ContainerRuntime::enroot, place);
+  CHECK(has(enroot, "env", "ENROOT_DATA_PATH=/home/.muster/images/ab"));
+  CHECK(has(enroot, "--env", "LANG=C"));
+  CHECK(has(enroot, "rootfs", "/muster/hold"));
+  for (const auto& words : {bubblewrap, charliecloud, apptainer, enroot}) {
+    CHECK(words.back() == "/muster/sock");
+  }
+  CHECK(remove_words(ContainerRuntime::bubblewrap, "muster-a").empty());
+}
+
+TEST_CASE("a runtime is the wanted one, or the first that is whole") {
+  const test::Folder node;
+  const auto add = [&](const char* program) {
+    REQUIRE(replace_file(node / program, "#!/bin/sh\n", 0755, Durable::in_cache));
+  };
+  add("bwrap");
+  CHECK_THAT(runtime_in(node.path(), "").error().message, ContainsSubstring("install podman"));
+  CHECK_THAT(runtime_in(node.path(), "bubblewrap").error().message,
+             ContainsSubstring("install skopeo, umoci"));
+  add("skopeo");
+  add("umoci");
+  CHECK(*runtime_in(node.path(), "") == ContainerRuntime::bubblewrap);
+  add("ch-run");
+  CHECK(*runtime_in(node.path(), "auto") == ContainerRuntime::charliecloud);
+  add("podman");
+  CHECK(*runtime_in(node.path(), "") == ContainerRuntime::podman);
+  CHECK(*runtime_in(node.path(), "charliecloud") == ContainerRuntime::charliecloud);
+  CHECK_FALSE(runtime_in(node.path(), "docker"));
+}
+
+TEST_CASE("mount points in an unpacked image follow none of its links out of it") {
+  const test::Folder image;
+  const test::Folder outside;
+  REQUIRE(::symlink(outside.path().c_str(), (image / "data").c_str()) == 0);
+  CHECK_FALSE(make_mount_points(image.path(), {{"/data/job", false}}));
+  CHECK(std::filesystem::is_empty(outside.path()));
+  REQUIRE(make_mount_points(image.path(), {{"/muster", false}, {"/etc/hosts", true}}));
+  REQUIRE(make_mount_points(image.path(), {{"/muster", false}, {"/etc/hosts", true}}));
+  CHECK(std::filesystem::is_directory(image / "muster"));
+  CHECK(std::filesystem::is_regular_file(image / "etc/hosts"));
+}
+
+TEST_CASE("the variables of an unpacked image are those that its maker gave it") {
+  const test::Folder image;
+  CHECK(variables_of_image(image.path())->empty());
+  const auto read = [&](const std::string& text) {
+    REQUIRE(replace_file(image / "config.json", text, 0600, Durable::in_cache));
+    return variables_of_image(image.path());
+  };
+  CHECK(*read(R"({"process": {"env": ["A=b=c", "EMPTY=", "none"]}})") ==
+        std::map<std::string, std::string>{{"A", "b=c"}, {"EMPTY", ""}});
+  CHECK_FALSE(read("{"));
+  CHECK_FALSE(read(R"({"process": {"env": [1]}})"));
 }

@@ -1,4 +1,4 @@
-#include "cli/job/image.h"
+#include "cli/image/image.h"
 
 #include "cli/terminal/terminal.h"
 #include "launcher/image/login.h"

@@ -1,4 +1,4 @@
-#include "cli/job/environment.h"
+#include "cli/image/environment.h"
 
 #include "cli/client/targets.h"
 #include "cli/data/catalogue.h"

@@ -1,4 +1,4 @@
-#include "cli/job/image_files.h"
+#include "cli/image/image_files.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -6,8 +6,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "cli/job/image.h"
-#include "cli/job/memory.h"
+#include "cli/image/image.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/agent/image/program.h"
 #include "launcher/image/dockerfile.h"
