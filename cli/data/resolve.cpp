@@ -35,10 +35,6 @@ std::string part_after(std::string_view& text, std::string_view begin) {
   return std::string(take_until(text, '/'));
 }
 
-bool has_signature(std::string_view address) {
-  return address.find('?') != address.npos;
-}
-
 class Resolver {
  public:
   Resolver(const KnownStores& stores, const Home& home)
@@ -61,9 +57,9 @@ class Resolver {
 
   // A path of a datastore: `azureml://…/datastores/D/paths/P` or an address.
   Why find_place(std::string_view path, PlaceInStore& place) const {
-    if (has_signature(path)) {
-      return "an address with a query or signature is not taken, as job files are kept; create a "
-             "datastore with 'sas_token' and name it: `muster datastore create -f FILE`";
+    if (may_hold_secret(path)) {
+      return "an address with a query, a signature or a user is not taken, as job files are kept; "
+             "create a datastore with 'sas_token' and name it: `muster datastore create -f FILE`";
     }
     if (!path.starts_with("azureml://")) {
       const auto addressed = stores_.at_address(path);
@@ -206,7 +202,11 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
     const std::string path = output_path_of(job.spec, name, output, stores);
     if (output.mode == OutputMode::direct || path.empty() || !is_in_store(path)) continue;
     PlaceInStore place;
-    const Why why = resolver.find_place(path, place);
+    Why why = resolver.find_place(path, place);
+    const bool is_web = place.store.remote == "http";
+    if (why.empty() && (is_web || place.store.type == DatastoreType::azure_file)) {
+      why = "nothing can be written there: " + quoted_text(path);
+    }
     if (!why.empty()) refuse("outputs." + name, why);
   }
   return resolved;

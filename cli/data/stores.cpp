@@ -113,6 +113,13 @@ KnownStores::KnownStores(const Home& home, std::vector<DatastoreFile> of_cluster
   }
 }
 
+bool may_hold_secret(std::string_view address) {
+  if (address.find('?') != address.npos) return true;
+  const std::size_t host = address.find("://");
+  if (!address.starts_with("http") || host == address.npos) return false;
+  return address.substr(host + 3, address.find('/', host + 3) - host - 3).find('@') != address.npos;
+}
+
 const DatastoreFile* KnownStores::find(std::string_view name) const {
   const auto found = std::ranges::find_if(
       stores_, [name](const DatastoreFile& file) { return file.spec.name == name; });
@@ -177,7 +184,9 @@ std::optional<AddressedPlace> KnownStores::at_address(std::string_view address) 
 
 Status KnownStores::keep_credentials(const DatastoreSpec& spec) const {
   const DatastoreFile* known = find(spec.name);
-  if (known == nullptr) return save_secrets(home_.root, spec, {});
+  // An address may have the name of a store and lead elsewhere.
+  const bool is_it = known != nullptr && store_identity(known->spec) == store_identity(spec);
+  if (!is_it) return save_secrets(home_.root, spec, {});
   Credentials credentials = known->credentials;
   if (!known->spec.credentials_file.empty()) {
     const auto text = read_input(known->spec.credentials_file, credentials_limit_bytes);

@@ -14,6 +14,9 @@
 
 namespace muster {
 
+// A query, which may be a signature, or a user: not for files and command lines.
+bool may_hold_secret(std::string_view address);
+
 // Where an address leads: a store that is known, or one without credentials.
 struct AddressedPlace {
   PlaceInStore place;

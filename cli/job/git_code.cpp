@@ -54,7 +54,19 @@ Status own_repository(const std::string& url) {
 
 // The words of git before its verb: it asks nobody, and takes no transport that runs a program.
 std::vector<std::string> git_words(const fs::path& directory) {
-  return {"env",
+  return {"env",  // a hook of git's, for one, names the repository that it runs for
+          "-u",
+          "GIT_DIR",
+          "-u",
+          "GIT_WORK_TREE",
+          "-u",
+          "GIT_INDEX_FILE",
+          "-u",
+          "GIT_OBJECT_DIRECTORY",
+          "-u",
+          "GIT_COMMON_DIR",
+          "-u",
+          "GIT_NAMESPACE",
           "GIT_TERMINAL_PROMPT=0",
           "git",
           "-C",
@@ -94,7 +106,9 @@ Result<std::string> fetch(const fs::path& directory, const GitPlace& place) {
       git(directory, {"fetch", "--quiet", "--depth", "1", "--", place.url, wanted}, fetch_limit);
   if (shallow) return git(directory, {"rev-parse", "--verify", "FETCH_HEAD^{commit}"}, look_limit);
   const auto all =
-      git(directory, {"fetch", "--quiet", "--tags", "--", place.url, "+refs/heads/*:refs/heads/*"},
+      git(directory,
+          {"fetch", "--quiet", "--tags", "--update-head-ok", "--", place.url,
+           "+refs/heads/*:refs/heads/*"},
           fetch_limit);
   if (!all) return all.error();
   auto commit =
@@ -141,9 +155,10 @@ Result<GitPlace> git_place(const std::string& text) {
       after_scheme(place.url).substr(0, after_scheme(place.url).find('/'));
   if (host.starts_with('-')) return Error{quoted_text(host) + " is no host"};
   const std::size_t user = host.find('@');
-  if (user != host.npos && mentions(host.substr(0, user), ":")) {
+  const bool is_web = place.url.starts_with("http");  // there a name may be a token
+  if (user != host.npos && (is_web || mentions(host.substr(0, user), ":"))) {
     return Error{
-        "the URL holds a password, which others could read; leave it to git's credential "
+        "the URL holds a name or a password, which others could read; leave it to git's credential "
         "helper"};
   }
   return place;

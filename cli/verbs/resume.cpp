@@ -8,14 +8,15 @@
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
+#include "cli/data/outputs.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
-#include "cli/data/outputs.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/restart/resume_request.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -80,7 +81,13 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto found = job_or_end(home, options.job);
   if (options.upload) {
-    or_end(finish_outputs(home, found.id(), true), plain_failure, "cannot copy the outputs: ");
+    if (!found.row.ended_at) {
+      throw VerbEnd(plain_failure, "job " + found.row.name + " has not ended");
+    }
+    // Half an output is no version of anything.
+    const bool has_succeeded = found.row.exit_code == 0 || mentions(found.row.reason, "succeeded");
+    or_end(finish_outputs(home, found.id(), has_succeeded), plain_failure,
+           "cannot copy the outputs: ");
     notice("the outputs of " + found.row.name + " are in their stores", common);
     return 0;
   }

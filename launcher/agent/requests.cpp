@@ -37,11 +37,11 @@ std::optional<ClockStamps> clock_stamps(std::optional<std::int64_t> sent_us) {
 
 // ---- who is there -----------------------------------------------------------------------------
 
-// A controller says Hello, mpi-start asks for a daemon.
+// A controller says Hello, mpi-start asks for a daemon, also from within a container.
 void Agent::first_frame(const std::shared_ptr<PeerConnection>& peer, Frame frame) {
   end_with_lease();  // one that stood still beyond it hears nobody before it has ended its ranks
   auto hello = decode<ToAgent>(frame);
-  if (hello && std::holds_alternative<Hello>(hello->message)) {
+  if (hello && std::holds_alternative<Hello>(hello->message) && peer->is_of_this_host()) {
     return greet(peer, std::get<Hello>(hello->message));
   }
   auto asked = decode<FromAgent>(std::move(frame));

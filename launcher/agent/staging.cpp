@@ -222,6 +222,8 @@ void AttemptStaging::poll(BootTime now) {
 void AttemptStaging::cancel(const AttemptKey& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
+  // What is staged is held: ranks may still read it.
+  if (found->second.is_staged && !found->second.held.empty()) return;
   if (!found->second.is_looking) return static_cast<void>(entries_.erase(found));
   found->second.is_unwanted = true;
   tasks_.stop(found->second.task);

@@ -42,7 +42,9 @@ Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& cr
   if (!run) return listing_error(place, run.error().message);
   const auto failure = run->wait();
   if (failure && failure->is_missing_program) return Error{no_rclone_text(machine)};
-  if (failure && !failure->is_not_found) return listing_error(place, failure->message);
+  // Of a part alone: what was listed is not all.
+  const bool is_nothing = failure && failure->is_not_found && manifest.files.empty();
+  if (failure && !is_nothing) return listing_error(place, failure->message);
   if (!read) return listing_error(place, read.error().message);
   if (manifest.files.empty()) return listing_error(place, "there is nothing");
   if (manifest.files.size() > manifest_limit_files) {

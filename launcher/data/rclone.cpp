@@ -207,10 +207,11 @@ void Rclone::take_log(std::string_view line) {
   const auto message = json.find("msg");
   if (level == json.end() || message == json.end() || !message->is_string()) return;
   if (*level != "error" && *level != "fatal" && *level != "critical") return;
-  std::string text = redacted(message->get<std::string>(), secrets_);
+  std::string text = message->get<std::string>();
   if (const auto object = json.find("object"); object != json.end() && object->is_string()) {
     text = object->get<std::string>() + ": " + text;
   }
+  text = redacted(text, secrets_);
   // The first says most: the rest are summaries of it.
   if (last_error_.empty()) last_error_ = shortened(without_controls(text), most_error_bytes);
 }

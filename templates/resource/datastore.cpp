@@ -30,8 +30,12 @@ void read_word(const Value& value, std::string_view also, std::string& field) {
 
 bool says_secret(std::string_view option) {
   const std::string word = folded(option);
-  for (const char* part : {"secret", "pass", "token", "key", "sas"}) {
-    if (mentions(word, part)) return word != "key_file" && word != "access_key_id";
+  for (const char* open : {"key_file", "access_key_id", "env_auth"}) {
+    if (word == open) return false;
+  }
+  for (const char* part :
+       {"secret", "pass", "token", "key", "sas", "credential", "auth", "header"}) {
+    if (mentions(word, part)) return true;
   }
   return false;
 }

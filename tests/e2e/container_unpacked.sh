@@ -42,7 +42,8 @@ skopeo copy --quiet --dest-tls-verify=false "oci:$work/oci:it" "docker://$host/l
 
 mkdir "$work/code"
 cat >"$work/code/rank.sh" <<'RANK'
-echo "rank $RANK of $WORLD_SIZE: $(cat /mark), ENV $OF_IMAGE, host ${HOST_ONLY:-unknown}, PATH $PATH"
+echo "rank $RANK of $WORLD_SIZE: $(cat /mark), ENV $OF_IMAGE, host ${HOST_ONLY:-unknown}, \
+PATH $PATH"
 touch /mine 2>/dev/null && echo "wrote into the image"
 touch /tmp/mine "$OUT/of-$RANK" && echo "wrote where it may"
 [ "$1" != hold ] || { setsid env -i sleep "$2" & sleep "$2"; }

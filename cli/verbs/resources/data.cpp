@@ -111,6 +111,11 @@ int create_data(const DataOptions& options, const CommonOptions& common) {
   if (asset.name.empty() || asset.path.empty() || has_errors(said) || has_unresolved(said)) {
     throw VerbEnd(invalid_file, "");
   }
+  if (may_hold_secret(asset.path)) {
+    throw VerbEnd(invalid_file,
+                  "path: an address with a query, a signature or a user is not kept; create a "
+                  "datastore with 'sas_token' and name it");
+  }
   or_end(own_home(home));
   const Catalogue catalogue = data_catalogue(home);
   const std::string version = std::exchange(asset.version, "");

@@ -152,8 +152,8 @@ void LocalAttempt::step(const AttemptStop::Find& find) {
   stop_.step(site_.clock.steady(), find);
   if (!is_clean()) return;
   if (group_) group_->remove();
+  read_exit_log();  // whose numbers are the container's
   remove_container();
-  read_exit_log();
   ports_ = {};
   remove_scratch(layout_);
 }

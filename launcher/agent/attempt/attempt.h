@@ -157,7 +157,7 @@ class LocalAttempt {
   void container_ready(pid_t holder);
   void container_gone();
   using Words = std::vector<std::string>;
-  Result<pid_t> run_runtime(const Words& words, const Environment& environment);
+  Result<pid_t> run_runtime(const Words& words);
   Status find_unpacked(ContainerPlace& place);
   void remove_container();
   void end_holder_alone();
@@ -219,7 +219,7 @@ class LocalAttempt {
   std::shared_ptr<Container> container_;
   ContainerProcesses in_container_;
   bool had_container_ = false;            // which its runtime may still know
-  std::string path_in_image_;             // of an unpacked one
+  Environment image_variables_;           // of an unpacked one
   std::optional<pid_t> runtime_process_;  // which runs it, in the end that which removes it
   AttemptStop::Clock::time_point removal_until_;
   int removals_left_ = 0;

@@ -21,9 +21,9 @@ namespace muster {
 // An image runs as root, as on Azure, which Open MPI has to be told.
 Environment LocalAttempt::base() const {
   if (!has_image()) return base_environment(site_.environment);
-  Environment base{{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  Environment base = image_variables_;
+  base["OMPI_ALLOW_RUN_AS_ROOT"] = base["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
   if (has_own_user()) base["HOME"] = layout_.job;
-  if (!path_in_image_.empty()) base["PATH"] = path_in_image_;
   return base;
 }
 
@@ -84,6 +84,7 @@ std::set<pid_t> LocalAttempt::members() const {
 }
 
 Result<pid_t> LocalAttempt::start_beside(const SpawnRequest& request) {
+  if (has_image() && !container_) return Error{"the container is not there"};
   return container_ ? container_->start(request) : spawn(request);
 }
 
@@ -95,16 +96,13 @@ std::string LocalAttempt::container_log() const {
   return layout_.spool + "/container.log";
 }
 
-// A program of the runtime's, in the host's environment or an image's, whose words go to the log.
-Result<pid_t> LocalAttempt::run_runtime(const Words& words, const Environment& environment) {
-  const Environment own = base_environment(site_.environment);
+// A program of the runtime's, in the host's environment, whose words go to the log.
+Result<pid_t> LocalAttempt::run_runtime(const Words& words) {
   SpawnRequest request;
-  const auto program = find_program(words.front(), own.at("PATH"));
   const Fd log(::open(container_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return system_error("open " + container_log());
   request.argv = words;
-  if (program) request.argv.front() = *program;
-  request.environment = environment.empty() ? own : environment;
+  request.environment = base_environment(site_.environment);
   request.directory = "/";
   request.output = request.errors = log.get();
   const auto pid = site_.processes.start(request);
@@ -114,16 +112,14 @@ Result<pid_t> LocalAttempt::run_runtime(const Words& words, const Environment& e
   return pid;
 }
 
-// The runtime has its variables, and passes them on, but works by the host's PATH.
+// Its variables are for what runs in it, not for the runtime.
 Status LocalAttempt::find_unpacked(ContainerPlace& place) {
   const std::string unpacked = unpacked_image(images_in(site_.run.home), start_->image);
   place.root = unpacked + "/rootfs";
   auto variables = variables_of_image(unpacked);
   if (!variables) return variables.error();
-  place.environment = std::move(*variables);
-  path_in_image_ = base_environment(place.environment).at("PATH");
-  place.environment["PATH"] = base_environment(site_.environment).at("PATH");
-  place.environment["USER"] = std::to_string(::geteuid());  // charliecloud asks
+  image_variables_ = std::move(*variables);
+  image_variables_.emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   return make_mount_points(place.root, mount_points(place));
 }
 
@@ -188,7 +184,7 @@ Status LocalAttempt::begin_container() {
     if (Status whole = find_unpacked(place); !whole) return whole;
   }
   had_container_ = true;
-  const auto begun = run_runtime(run_words(*found, place), place.environment);
+  const auto begun = run_runtime(run_words(*found, place));
   if (!begun) return begun.error();
   container_ = std::make_shared<Container>(site_.io, std::move(*holder));
   container_->watch({[this](pid_t first) { container_ready(first); },
@@ -247,7 +243,7 @@ void LocalAttempt::begin_removal() {
   const auto found = runtime();
   const Words words = found ? remove_words(*found, container_name()) : Words{};
   if (words.empty()) return;
-  const auto begun = run_runtime(words, {});
+  const auto begun = run_runtime(words);
   if (!begun) log_line("container " + container_name() + ": " + begun.error().message);
 }
 

@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <utility>
 
@@ -194,11 +196,16 @@ Result<pid_t> LocalAttempt::begin(SpawnRequest request, const Fd& output) {
   request.directory = layout_.code;
   if (group_) request.group = group_->path();
   request.output = request.errors = output.get();
+  if (has_image() && !container_) return Error{"the container is not there"};
   auto pid = container_ ? container_->start(request) : site_.processes.start(request);
-  if (!pid && container_ && request.argv.front() == "bash") {  // an image has sh, if anything
+  const auto is_missing = [&] {
+    return !pid && container_ && mentions(pid.error().message, std::strerror(ENOENT));
+  };
+  if (is_missing() && request.argv.front() == "bash") {  // an image has sh, if anything
     request.argv.front() = "sh";
     pid = container_->start(request);
   }
+  if (is_missing()) fails_everywhere_ = true;
   if (pid) {
     sessions_.insert(*pid);
     note_session(layout_.spool, site_.boot_id, *pid);
@@ -266,7 +273,8 @@ Status LocalAttempt::launch_mpi() {
     request.environment[name] = value;
   }
   const auto pid = begin(std::move(request), *output);
-  if (!pid) return Error{pid.error().message + "; install Open MPI or set mpi.launcher: direct"};
+  const std::string cure = has_image() ? "; the image needs an Open MPI" : "; install Open MPI";
+  if (!pid) return Error{pid.error().message + cure + " or set mpi.launcher: direct"};
   mpirun_ = *pid;
   return Done{};
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "launcher/agent/node/spawn.h"
 #include "scheduler/text/text.h"
@@ -73,6 +74,11 @@ std::string bound(const std::string& source, const std::string& target) {
 constexpr const char* shared_files[] = {"/etc/passwd", "/etc/group", "/etc/hosts",
                                         "/etc/resolv.conf"};
 
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return !std::filesystem::is_directory(path, ignored);
+}
+
 Words daemon_words(ContainerRuntime runtime, const ContainerPlace& place) {
   std::vector<std::string> words = {runtime == ContainerRuntime::podman ? "podman" : "docker",
                                     "run",
@@ -103,10 +109,11 @@ Words daemon_words(ContainerRuntime runtime, const ContainerPlace& place) {
   const bool is_podman = runtime == ContainerRuntime::podman;
   if (place.has_gpus && is_podman) add(words, {"--device", "nvidia.com/gpu=all"});
   if (place.has_gpus && !is_podman) add(words, {"--gpus", "all"});
-  // Its daemon is root's: files would be, too. In podman's, root is who started it.
-  if (!is_podman) {
-    add(words, {"--user", std::to_string(::getuid()) + ":" + std::to_string(::getgid())});
-  }
+  // docker's daemon is root's: files would be, too, and a program of the image must not become it.
+  // In podman's, root is who started it, whoever the image would have.
+  const std::string user = std::to_string(::getuid()) + ":" + std::to_string(::getgid());
+  add(words, {"--user", is_podman ? "0:0" : user});
+  if (!is_podman) add(words, {"--security-opt", "no-new-privileges"});
   add(words, {"--pull", "never", "--", place.image, "/muster/sock"});
   return words;
 }
@@ -114,10 +121,10 @@ Words daemon_words(ContainerRuntime runtime, const ContainerPlace& place) {
 // The image's root is read-only, so that jobs share it; what programs expect to write is of this
 // container alone.
 Words bubblewrap_words(const ContainerPlace& place) {
-  Words words = {"bwrap",    "--ro-bind", place.root,  "/",          "--unshare-pid", "--as-pid-1",
-                 "--proc",   "/proc",     "--dev-bind", "/dev",      "/dev",          "--tmpfs",
-                 "/dev/shm", "--ro-bind", "/sys",       "/sys",      "--tmpfs",       "/tmp",
-                 "--tmpfs",  "/run",      "--ro-bind",  place.holder, "/muster"};
+  Words words = {"bwrap", "--clearenv", "--ro-bind", place.root, "/"};
+  add(words, {"--unshare-pid", "--as-pid-1", "--proc", "/proc", "--dev-bind", "/dev", "/dev"});
+  add(words, {"--tmpfs", "/dev/shm", "--ro-bind", "/sys", "/sys", "--tmpfs", "/tmp"});
+  add(words, {"--tmpfs", "/run", "--ro-bind", place.holder, "/muster"});
   for (const char* file : shared_files) add(words, {"--ro-bind-try", file, file});
   for (const auto& [source, target] : place.files) add(words, {"--ro-bind", source, target});
   for (const std::string& path : place.mounts) add(words, {"--bind", path, path});
@@ -127,7 +134,8 @@ Words bubblewrap_words(const ContainerPlace& place) {
 
 // It leaves the host's process namespace alone: where a holder were killed, others would live on.
 Words charliecloud_words(const ContainerPlace& place) {
-  Words words = {"unshare", "-Urpf", "--kill-child", "ch-run", "--bind", place.holder + ":/muster"};
+  Words words = {"unshare", "-Urpf", "--kill-child", "ch-run", "--unset-env=*"};
+  add(words, {"--bind", place.holder + ":/muster"});
   for (const auto& [source, target] : place.files) add(words, {"--bind", source + ":" + target});
   for (const std::string& path : place.mounts) add(words, {"--bind", path + ":" + path});
   add(words, {place.root, "--", "/muster/hold", "/muster/sock"});
@@ -152,12 +160,12 @@ Words enroot_words(const ContainerPlace& place) {
   Words words = {"env", "ENROOT_DATA_PATH=" + place.root.substr(0, slash),
                  "unshare", "-Urpf", "--kill-child", "enroot", "start",
                  "--mount", place.holder + ":/muster:none:x-create=dir,bind,ro"};
-  const auto mount = [&](const std::string& source, const std::string& target, const char* kind) {
+  const auto mount = [&](const std::string& source, const std::string& target) {
+    const char* const kind = is_file(source) ? "file" : "dir";
     add(words, {"--mount", source + ":" + target + ":none:x-create=" + kind + ",bind"});
   };
-  for (const auto& [source, target] : place.files) mount(source, target, "file");
-  for (const std::string& path : place.mounts) mount(path, path, "dir");
-  for (const auto& [name, value] : place.environment) add(words, {"--env", name + "=" + value});
+  for (const auto& [source, target] : place.files) mount(source, target);
+  for (const std::string& path : place.mounts) mount(path, path);
   add(words, {place.root.substr(slash + 1), "/muster/hold", "/muster/sock"});
   return words;
 }
@@ -195,15 +203,15 @@ std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& pla
     points.emplace_back(directory, false);
   }
   for (const char* file : shared_files) points.emplace_back(file, true);
-  for (const auto& [source, target] : place.files) points.emplace_back(target, true);
-  for (const std::string& path : place.mounts) points.emplace_back(path, false);
+  for (const auto& [source, target] : place.files) points.emplace_back(target, is_file(source));
+  for (const std::string& path : place.mounts) points.emplace_back(path, is_file(path));
   return points;
 }
 
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name) {
   if (!keeps_images(runtime)) return {};
-  if (runtime == ContainerRuntime::docker) return {"docker", "rm", "--force", name};
-  return {"podman", "rm", "--force", "--ignore", "--time", "0", name};
+  if (runtime == ContainerRuntime::docker) return {"docker", "rm", "--force", "--volumes", name};
+  return {"podman", "rm", "--force", "--volumes", "--ignore", "--time", "0", name};
 }
 
 }  // namespace muster

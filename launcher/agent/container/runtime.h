@@ -5,7 +5,6 @@
 // which stays as it is: what is written besides the mounts is refused or lost.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,8 +23,7 @@ struct ContainerPlace {
   std::vector<std::pair<std::string, std::string>> files{};  // of the host, and what they are there
   bool has_gpus = false;
   bool has_infiniband = false;
-  std::string root{};                                // of an unpacked image
-  std::map<std::string, std::string> environment{};  // and its variables
+  std::string root{};  // of an unpacked image
 };
 
 enum class ContainerRuntime { podman, docker, apptainer, enroot, charliecloud, bubblewrap };
@@ -39,7 +37,7 @@ std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlac
 // Empty: when its processes have ended nothing is left.
 std::vector<std::string> remove_words(ContainerRuntime runtime, const std::string& name);
 
-// Of what stands below these directories in every unpacked image: mount points.
-std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& place);  // is a file
+// What has to stand in an unpacked image to be mounted on, and whether it is a file.
+std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& place);
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "launcher/agent/node/process_scan.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
@@ -56,8 +57,12 @@ Words words_of(const WatchedProgram& program) {
 std::string counters(pid_t child, const Fd& errors, std::int64_t filled) {
   struct stat facts {};
   ::fstat(errors.get(), &facts);
-  return text_of_file("/proc/" + std::to_string(child) + "/io") + std::to_string(facts.st_size) +
-         " " + std::to_string(filled);
+  std::string seen = std::to_string(facts.st_size) + " " + std::to_string(filled);
+  for (const ProcessInfo& process : scan_processes()) {  // podman starts itself once more
+    if (process.session != child) continue;
+    seen += text_of_file("/proc/" + std::to_string(process.pid) + "/io");
+  }
+  return seen;
 }
 
 // False: it said nothing for too long, and was killed.

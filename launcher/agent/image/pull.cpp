@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <thread>
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds part_interval{20};
 constexpr std::chrono::milliseconds wait_interval{500};  // for another job's pull
 
-// Nothing: another has it.
+// Nothing: another has it, or errno says why it cannot be had.
 std::optional<Fd> lock_of(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
@@ -72,6 +73,8 @@ std::optional<ImageFetch::Failure> ImageFetch::bring(const std::string& layout) 
   if (auto made = open_private_directory(directory_); !made) return Failure{made.error().message};
   std::optional<Fd> lock;
   while (!(lock = lock_of(directory_ + "/" + key_ + ".lock"))) {
+    const bool is_held = errno == EWOULDBLOCK || errno == EINTR;
+    if (!is_held) return Failure{system_error("lock " + key_).message};
     tell_("the image, which another job pulls");
     std::this_thread::sleep_for(wait_interval);
   }

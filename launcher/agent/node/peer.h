@@ -40,6 +40,8 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   void close();
   void close_when_written();
   bool is_of_user(unsigned uid);
+  // In no process namespace but our own: what is in a container may be a stranger's program.
+  bool is_of_this_host();
 
  private:
   void read_more();

@@ -24,7 +24,13 @@ OutputUploads::OutputUploads(Timers& timers, Home home, std::string binary, RunC
 
 bool OutputUploads::begin(const OutputsCollected& collected, bool is_over) {
   const auto data = load_job_data(home_.job(collected.job));
-  if (!run_ || !data || data->outputs.empty()) return false;
+  if (!data) {
+    OutputsCollected unread = collected;
+    unread.not_uploaded = data.error().message;
+    observer_.observe(std::move(unread));
+    return true;
+  }
+  if (!run_ || data->outputs.empty()) return false;
   if (running_.contains(collected.job)) return true;
   keep_alive(collected);
   run_({binary_, "agent", "upload", home_.root.string(), collected.job.value,
