@@ -103,6 +103,7 @@ Result<pid_t> LocalAttempt::run_runtime(const Words& words) {
   if (!log) return system_error("open " + container_log());
   request.argv = words;
   request.environment = base_environment(site_.environment);
+  request.environment.emplace("USER", std::to_string(::geteuid()));  // charliecloud asks
   request.directory = "/";
   request.output = request.errors = log.get();
   const auto pid = site_.processes.start(request);
