@@ -140,8 +140,9 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "mpi-run") return agent_mpi_run({words.begin() + 1, words.end()});
   if (verb == "service") return agent_service({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
-  if (verb == "upload" && words.size() == 4) {
-    return upload_process(Home{words[1]}, JobId{words[2]}, words[3] == "finished");
+  if (verb == "upload" && words.size() >= 4) {
+    return upload_process(Home{words[1]}, JobId{words[2]}, words[3] == "finished",
+                          std::span(words).subspan(4));
   }
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();

@@ -193,10 +193,26 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
       refuse("inputs." + name, why);
     } else if (place) {  // its path stays as its author wrote it
       input.type = found.type;
-      resolved.data.inputs.push_back({name, "", std::move(*place)});
+      const bool is_staged = place->is_file || input.mode == InputMode::download;
+      const auto asked = job.spec.muster.other.find("data." + name);
+      const bool is_asked = asked != job.spec.muster.other.end();
+      resolved.data.inputs.push_back({name, "", std::move(*place),
+                                      is_staged  ? "stage"
+                                      : is_asked ? asked->second
+                                                 : "auto"});
     } else {
       input = std::move(found);
     }
+  }
+  for (const auto& [path, mode] : job.spec.muster.other) {
+    const std::string_view name = std::string_view(path).substr(path.find('.') + 1);
+    if (path.starts_with("data.") && !job.spec.inputs.contains(std::string(name))) {
+      refuse("muster." + path, "the job has no such input");
+    }
+  }
+  const auto& variables = job.spec.environment_variables;
+  if (const auto size = variables.find("DATASET_MOUNT_CACHE_SIZE"); size != variables.end()) {
+    resolved.data.mount_cache = size->second;
   }
   for (const auto& [name, output] : job.spec.outputs) {
     const std::string path = output_path_of(job.spec, name, output, stores);

@@ -114,8 +114,10 @@ void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
   data.outputs = outputs_to_stores(spec, *job.stores);
   for (const JobOutput& output : data.outputs) {
     // Collected first, also where all nodes see one directory.
-    if (!output.uri.empty()) spec.outputs[output.output].mode = OutputMode::upload;
-    if (!output.uri.empty()) or_end(job.stores->keep_credentials(output.place.store));
+    if (output.uri.empty()) continue;
+    spec.outputs[output.output].mode = OutputMode::upload;
+    spec.outputs[output.output].is_in_store = true;
+    or_end(job.stores->keep_credentials(output.place.store));
   }
   if (data.empty()) return;
   or_end(save_job_data(home.job(JobId{spec.name}), data));

@@ -12,6 +12,7 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/watch/rank_inspect.h"
+#include "launcher/data/stream.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
 #include "launcher/wire/mpi_daemon.h"
@@ -70,6 +71,12 @@ void Attempts::restore() {
     log_line("holds the output of " + key.job.value + " attempt " +
              std::to_string(key.attempt.value) + " of an earlier agent");
   }
+  tasks_.run(
+      [root = site_.run.path](const ChildTasks::Tell&) {
+        remove_left_streams(root);
+        return std::string();
+      },
+      probe_limit, [](const Result<std::string>&) {});
 }
 
 Attempts::Held& Attempts::hold(const AttemptKey& key) {
@@ -209,8 +216,9 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
   }
   RanksLookedAt seen{request.job, request.attempt, {}};
   tasks_.run(
-      [seen, ranks,
+      [seen, ranks, root = site_.run.path,
        path = base_environment(site_.environment).at("PATH")](const ChildTasks::Tell&) mutable {
+        seen.storage = trouble_of_streams(root, seen.job, seen.attempt);
         seen.ranks = inspect_ranks(ranks, path);
         return encode(FromAgent{seen});
       },
@@ -453,6 +461,7 @@ void Attempts::remove_forgotten() {
     std::error_code not_empty;  // other attempts of the job are there
     std::filesystem::remove(std::filesystem::path(layout.spool).parent_path(), not_empty);
     discard(layout.code);
+    staging_.forget(key);
     held_.erase(key);
     return true;
   });

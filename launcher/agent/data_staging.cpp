@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "launcher/data/cache.h"
+#include "launcher/data/stream.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
@@ -37,22 +38,37 @@ Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory&
     auto lock = cache->hold(data.manifest);
     if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
     held.push_back(std::move(*lock));
+    if (data.how == "stage") continue;
+    auto stream = hold_stream(stream_directory(run.path, request.job, request.attempt, data.input));
+    if (!stream) return stream.error();
+    held.push_back(std::move(*stream));
   }
   return held;
 }
 
 std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobStore& store,
                                          const RunDirectory& run, const AttemptLayout& layout,
-                                         const ChildTasks::Tell& tell) {
+                                         const ChildTasks::Tell& tell,
+                                         std::vector<std::string>& streamed) {
+  remove_left_streams(run.path);
   for (const StagedData& data : request.data) {
     if (const std::string why = unsafe_path_reason(data.input);
         !why.empty() || data.input.find('/') != std::string::npos) {
       return StagingFailure{"the input's name cannot be used: " + why, true};
     }
-    const StagedTree staged =
+    StagedTree staged =
         stage_data(data, text_of_file(store.path_of(data.manifest)),
                    data_cache_directory(data.cache, run.home), run.node.value, tell);
-    if (staged.failure) return staged.failure;
+    if (staged.stream_cache) {
+      const auto directory = stream_directory(run.path, request.job, request.attempt, data.input);
+      const Status begun =
+          begin_stream(data, directory, *staged.stream_cache, run.node.value, tell);
+      if (!begun) return StagingFailure{begun.error().message};
+      staged.path = (directory / "mount" / "d").string();
+      streamed.push_back(data.input);
+    } else if (staged.failure) {
+      return staged.failure;
+    }
     if (auto linked = lead_to(staged.path, layout.inputs + "/" + data.input); !linked) {
       return StagingFailure{linked.error().message};
     }

@@ -18,9 +18,11 @@ class BlobStore;
 // In the agent, before its child begins: as long as these are open, no other job removes the data.
 Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory& run);
 
-// In the child: what the inputs of the job lead to. Nothing: all is there.
+// In the child: what the inputs of the job lead to, and which of them are mounts. Nothing: all is
+// there.
 std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobStore& store,
                                          const RunDirectory& run, const AttemptLayout& layout,
-                                         const ChildTasks::Tell& tell);
+                                         const ChildTasks::Tell& tell,
+                                         std::vector<std::string>& streamed);
 
 }  // namespace muster

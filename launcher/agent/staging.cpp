@@ -73,7 +73,7 @@ FromAgent build_trees(StageTrees request, const BlobStore& store, const RunDirec
       return done;
     }
   }
-  if (const auto failed = bring_data(request, store, run, layout, tell)) {
+  if (const auto failed = bring_data(request, store, run, layout, tell, done.streamed)) {
     done.error = failed->message;
     done.lasting = failed->is_lasting;
     return done;

@@ -43,6 +43,8 @@ class AttemptStaging {
   void poll(BootTime now);
   // The attempt is to end: its child is killed and nothing is told.
   void cancel(const AttemptKey& key);
+  // Nothing of the attempt is left: its data may be removed.
+  void forget(const AttemptKey& key) { entries_.erase(key); }
   // A child still writes below the job's directory.
   bool is_busy(const AttemptKey& key) const;
   bool knows(const JobId& job) const;

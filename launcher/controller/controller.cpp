@@ -54,7 +54,7 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
                 sender_.await(target, node);
               }),
       remedies_(timers, state_, pool_, process_.run, *this),
-      uploads_(timers, settings_.home, settings_.launch.binary, process_.run, *this),
+      deliveries_(settings_.home, settings_.launch.binary, state_, process_.run, *this),
       inbox_of_agents_(timers, settings_.home, state_, pool_, logs_, *this,
                        [this](const NodeId& node, const JobId& job, AttemptId attempt) {
                          return state_is_journal_ && is_over(state_, *journal_, node, job, attempt);
@@ -65,9 +65,6 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       folders_(timers, *journal_, pool_, [this](const JobId& job) {
         return state_is_journal_ && find_job(state_, job) == nullptr;
       }) {
-  inbox_of_agents_.deliver_with([this](const OutputsCollected& collected, bool is_over) {
-    return uploads_.begin(collected, is_over);
-  });
   pool_.set_listeners(
       {&sender_, &stalls_, &remedies_, &inbox_of_agents_, &folders_, &health_, &relay_, this});
 }
@@ -113,7 +110,8 @@ Status Controller::start() {
 void Controller::ask_for_outputs_again() {
   for (const auto& [id, job] : state_.jobs) {
     const Attempt* attempt = active_attempt(job);
-    if (attempt == nullptr || !phase_of<Collecting>(*attempt)) continue;
+    const auto* collecting = attempt == nullptr ? nullptr : phase_of<Collecting>(*attempt);
+    if (collecting == nullptr || collecting->delivers) continue;
     for (const AttemptNode& node : attempt->nodes) {
       if (!has_delivered(node) || !is_active(node)) continue;
       observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});
@@ -222,15 +220,19 @@ void Controller::perform() {
   for (const Record& record : records) renew_lease(record);
   sender_.perform([this](const NodeWork& work) { return inbox_of_agents_.clears_away(work); });
   remedies_.perform(records);
+  deliveries_.follow();
   stalls_.follow();
 }
 
 // Before anybody hears of the end: the files that nodes sent are put in place.
 void Controller::close_attempt(const Record& record) {
+  const auto* delivered = record_as<DeliveryBegun>(record);
   const auto* ended = record_as<AttemptEnded>(record);
+  if (delivered == nullptr && ended == nullptr) return;
+  const JobId& job = *job_of(record);
+  const Status settled = inbox_of_agents_.settle_files(job);
+  if (!settled) note(job, settled.error().message);
   if (ended == nullptr) return;
-  const Status settled = inbox_of_agents_.settle_files(ended->job);
-  if (!settled) note(ended->job, settled.error().message);
   inbox_of_agents_.attempt_over(ended->job, ended->attempt);
   stalls_.attempt_over(ended->job);
 }

@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 
+#include "launcher/controller/agents/deliveries.h"
 #include "launcher/controller/agents/inbox.h"
 #include "launcher/controller/agents/node_folders.h"
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/agents/remediation.h"
-#include "launcher/controller/agents/uploads.h"
 #include "launcher/controller/agents/stall_watchers.h"
 #include "launcher/controller/agents/work_sender.h"
 #include "launcher/controller/clients/event_feed.h"
@@ -117,7 +117,7 @@ class Controller final : public Observer, private NodeListener {
   Relay relay_;
   NodeHealthService health_;
   RemediationService remedies_;
-  OutputUploads uploads_;
+  OutputDeliveries deliveries_;
   AgentInbox inbox_of_agents_;
   StallWatchers stalls_;
   NodeFolders folders_;

@@ -101,7 +101,7 @@ struct Service {
         controller(timers, settings, std::move(store), std::move(transport),
                    {[this] { return server.sessions() > 0; }, [&io] { io.stop(); },
                     [this](const auto& argv, Milliseconds limit, auto done) {
-                      commands.run(argv, limit, std::move(done));
+                      return commands.run(argv, limit, std::move(done));
                     }}),
         requests(controller.request_context()),
         server(

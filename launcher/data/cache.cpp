@@ -16,6 +16,7 @@
 #include "launcher/os/private_directory.h"
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -172,6 +173,23 @@ std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_byt
   return fits ? std::optional(*number * factor) : std::nullopt;
 }
 
+std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_t free_bytes) {
+  const std::size_t end = std::min(text.find_first_not_of("-0123456789"), text.size());
+  const auto number = read_integer(text.substr(0, end));
+  const std::string unit = folded(std::string(trimmed(text.substr(end))));
+  constexpr std::array<std::string_view, 5> units{"", "kb", "mb", "gb", "tb"};
+  std::int64_t factor = 1;
+  for (const std::string_view one : units) {
+    if (number && (unit == one || (one.empty() && unit == "b"))) {
+      if (std::abs(*number) > INT64_MAX / factor) return std::nullopt;
+      const std::int64_t bytes = *number * factor;
+      return bytes >= 0 ? bytes : std::max<std::int64_t>(free_bytes + bytes, 0);
+    }
+    factor *= 1024;
+  }
+  return std::nullopt;
+}
+
 std::string data_cache_directory(const std::string& asked, const std::string& node_home) {
   return asked.empty() ? node_home + "/data" : asked;
 }
@@ -263,6 +281,12 @@ Status DataCache::build(const std::string& manifest, const DataManifest& files) 
   }
   forbid_changes(tree(manifest));
   return Done{};
+}
+
+DataCache::Room DataCache::room(const std::string& size, const std::string& share) const {
+  const Disk disk = disk_of(root_);
+  const std::int64_t limit = share_of(size, disk.all).value_or(0);
+  return {share_of(share, limit).value_or(limit / 2), disk.free};
 }
 
 Status DataCache::make_room(std::int64_t bytes, const std::string& size) const {

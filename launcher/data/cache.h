@@ -25,6 +25,10 @@ namespace muster {
 // A share of a file system or a number of bytes ("80%", "500gb"), of so many bytes in all.
 std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_bytes);
 
+// How many bytes a mount may keep, as Azure's DATASET_MOUNT_CACHE_SIZE says it (bytes, "500 MB"; a
+// negative number: what stays free of the disk); nothing for other text.
+std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_t free_bytes);
+
 class DataCache {
  public:
   // Makes what is missing.
@@ -52,6 +56,12 @@ class DataCache {
               const DataFile& file) const;
   // The tree, from objects that are all there.
   Status build(const std::string& manifest, const DataManifest& files) const;
+
+  struct Room {
+    std::int64_t share = 0;  // of what the cache may take
+    std::int64_t free = 0;   // of the file system
+  };
+  Room room(const std::string& size, const std::string& share) const;
 
   // Removes what was not used for longest until there is room for so many bytes. The Error says how
   // much there is, and how much is in use.

@@ -51,6 +51,9 @@ Result<std::vector<StagedData>> staged_data(const std::filesystem::path& home,
     staged.cache = data.cache.shared.empty() ? data.cache.cache : data.cache.shared;
     staged.size = data.cache.size;
     staged.is_file = input.place.is_file;
+    staged.how = input.how;
+    staged.stage_below = data.cache.stage_below;
+    staged.mount_cache = data.mount_cache;
     all.push_back(std::move(staged));
   }
   return all;

@@ -16,8 +16,9 @@ struct JobInput {
   std::string input;
   std::string manifest;  // SHA-256 of the list: a blob
   PlaceInStore place;
+  std::string how = "stage";  // StagedData::how
 
-  MUSTER_FIELDS(input, manifest, place)
+  MUSTER_FIELDS(input, manifest, place, how)
 };
 
 struct JobOutput {
@@ -34,9 +35,10 @@ struct JobData {
   std::vector<JobInput> inputs;
   std::vector<JobOutput> outputs;
   DataCacheSettings cache;
+  std::string mount_cache{};  // StagedData::mount_cache
 
   bool empty() const { return inputs.empty() && outputs.empty(); }
-  MUSTER_FIELDS(inputs, outputs, cache)
+  MUSTER_FIELDS(inputs, outputs, cache, mount_cache)
 };
 
 std::filesystem::path job_data_file(const std::filesystem::path& job_directory);

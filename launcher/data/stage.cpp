@@ -64,6 +64,7 @@ class Staging {
     return built ? std::nullopt : std::optional(StagingFailure{built.error().message});
   }
   std::int64_t fetched() const { return done_bytes_; }
+  bool lacks_room() const { return lacks_room_; }
 
  private:
   std::optional<StagingFailure> fetch_missing() {
@@ -74,6 +75,7 @@ class Staging {
     for (const DataFile* file : missing) needed += file->bytes;
     all_bytes_ += needed;
     if (auto room = cache_.make_room(needed, data_.size); !room) {
+      lacks_room_ = true;
       return StagingFailure{"node " + node_ + ": " + room.error().message};
     }
     return fetch_all(missing);
@@ -187,6 +189,7 @@ class Staging {
   std::int64_t all_bytes_ = 0;
   std::int64_t done_bytes_ = 0;
   std::int64_t told_bytes_ = 0;
+  bool lacks_room_ = false;
 };
 
 }  // namespace
@@ -206,9 +209,23 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
     return staged;
   }
   staged.path = cache->tree(data.manifest).string();
+  const DataCache::Room room = cache->room(data.size, data.stage_below);
+  const bool is_large =
+      manifest->bytes() > room.share && !cache->is_whole(data.manifest, *manifest);
   Staging staging(data, *manifest, *cache, node, tell);
-  staged.failure = staging.run();
-  staged.fetched_bytes = staging.fetched();
+  if (data.how != "stream" && !(data.how == "auto" && is_large)) {
+    staged.failure = staging.run();
+    staged.fetched_bytes = staging.fetched();
+    if (data.how == "stage" || !staging.lacks_room()) return staged;
+  }
+  staged.stream_cache =
+      data.mount_cache.empty() ? room.share : mount_cache_bytes(data.mount_cache, room.free);
+  if (!staged.stream_cache) {
+    staged.failure =
+        StagingFailure{"DATASET_MOUNT_CACHE_SIZE: expected bytes or a size such as " +
+                           std::string("'500 MB', got ") + quoted_text(data.mount_cache),
+                       true};
+  }
   return staged;
 }
 

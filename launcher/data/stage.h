@@ -21,6 +21,7 @@ struct StagingFailure {
 
 struct StagedTree {
   std::string path;
+  std::optional<std::int64_t> stream_cache{};  // not staged but to be mounted, with so many bytes
   std::optional<StagingFailure> failure{};
   std::int64_t fetched_bytes = 0;
 };

@@ -84,8 +84,9 @@ struct StageDone {
   AttemptId attempt;
   std::string error;
   bool lasting = false;  // the error is the job's own doing: it would be the same on any node
+  std::vector<std::string> streamed{};  // inputs that are read through a mount
 
-  MUSTER_FIELDS(job, attempt, error, lasting)
+  MUSTER_FIELDS(job, attempt, error, lasting, streamed)
 };
 
 // What a node is at while it prepares an attempt, every few seconds as long as anything moves.
@@ -198,8 +199,10 @@ struct RanksLookedAt {
   JobId job;
   AttemptId attempt;
   std::vector<RankLook> ranks;
+  std::string
+      storage{};  // why the data that they read do not come; empty: as far as is known they do
 
-  MUSTER_FIELDS(job, attempt, ranks)
+  MUSTER_FIELDS(job, attempt, ranks, storage)
 };
 
 struct AttemptClean {
@@ -304,11 +307,10 @@ struct RemoteStartAsked {
   MUSTER_FIELDS(ticket, job, attempt, host, command)
 };
 
-using FromAgent =
-    std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone, RankOutput,
-                 RankEnded, Progress, AttemptClean, FileData, CollectDone, ExecOutput, ExecEnded,
-                 RemoteStartAsked, RemoteStartEnded, NoticeSeen, RankActivity, RanksLookedAt,
-                 MembersSet, FaultsTold, RemedyRun, ExecTaken, RemoteOutput, RemoteOutputAck,
-                 StageMoved>;
+using FromAgent = std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone,
+                               RankOutput, RankEnded, Progress, AttemptClean, FileData, CollectDone,
+                               ExecOutput, ExecEnded, RemoteStartAsked, RemoteStartEnded,
+                               NoticeSeen, RankActivity, RanksLookedAt, MembersSet, FaultsTold,
+                               RemedyRun, ExecTaken, RemoteOutput, RemoteOutputAck, StageMoved>;
 
 }  // namespace muster

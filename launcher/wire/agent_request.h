@@ -161,8 +161,12 @@ struct StagedData {
   std::string cache{};       // directory; empty: the node's own
   std::string size = "80%";  // that the cache may take: of its file system, or bytes
   bool is_file = false;      // the input is the one file listed
+  std::string how = "stage";  // or "stream"; "auto": staged where they are smaller than
+  std::string stage_below{};  // this share of the cache
+  std::string mount_cache{};  // DATASET_MOUNT_CACHE_SIZE; empty: the same share
 
-  MUSTER_FIELDS(input, manifest, config, source, cache, size, is_file)
+  MUSTER_FIELDS(input, manifest, config, source, cache, size, is_file, how, stage_below,
+                mount_cache)
 };
 
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.

@@ -121,9 +121,18 @@ void apply_one(State& state, Time at, const CollectionBegun& record) {
     if (!node) return;
     node->collection.state = NotCollected{at};
   } else if (const auto* stopping = phase_of<Stopping>(*attempt)) {
-    attempt->phase = Collecting{StopBegun{stopping->why}, at};
-    if (Job* job = find_job(state, record.job)) job->not_uploaded.clear();
+    attempt->phase = Collecting{StopBegun{stopping->why}, at, false, {}};
   }
+}
+
+void apply_one(State& state, Time, const DeliveryBegun& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  auto* collecting = attempt ? std::get_if<Collecting>(&attempt->phase) : nullptr;
+  if (!collecting || collecting->delivers) return;
+  collecting->delivers = true;
+  find_job(state, record.job)->not_uploaded =
+      "the job was cancelled while its outputs were copied; `muster resume " + record.job.value +
+      " --upload` copies them";
 }
 
 }  // namespace muster

@@ -58,6 +58,7 @@ void apply_one(State& state, Time at, const LaunchBegun& record);
 void apply_one(State& state, Time at, const StopBegun& record);
 void apply_one(State& state, Time at, const NodeFenced& record);
 void apply_one(State& state, Time at, const CollectionBegun& record);
+void apply_one(State& state, Time at, const DeliveryBegun& record);
 
 // report.cpp: what agents say about an attempt
 void apply_one(State& state, Time at, const NodeChecked& record);
@@ -70,6 +71,7 @@ void apply_one(State& state, Time at, const ProgressSeen& record);
 void apply_one(State& state, Time at, const NodeClean& record);
 void apply_one(State& state, Time at, const CollectionSeen& record);
 void apply_one(State& state, Time at, const OutputsCollected& record);
+void apply_one(State& state, Time at, const OutputsDelivered& record);
 void apply_one(State& state, Time at, const StallSeen& record);
 
 // For explain and the report: State stays as it is.

@@ -181,12 +181,18 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
   if (!node || collection_failure(*node)) return;
   if (record.error.empty()) {
     node->collection.state = Collected{};
-    Job* job = find_job(state, record.job);
-    if (job && !record.not_uploaded.empty()) job->not_uploaded = record.not_uploaded;
     return;
   }
   node->collection.state = CollectionFailed{record.error, at};
   node->collection.failures += 1;
+}
+
+void apply_one(State& state, Time, const OutputsDelivered& record) {
+  Attempt* attempt = find_attempt(state, record.job, record.attempt);
+  auto* collecting = attempt ? std::get_if<Collecting>(&attempt->phase) : nullptr;
+  if (!collecting || !collecting->delivers || collecting->error) return;
+  collecting->error = record.error;
+  find_job(state, record.job)->not_uploaded = record.error;
 }
 
 void apply_one(State& state, Time, const StallSeen& record) {

@@ -92,6 +92,20 @@ std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt&
   return std::nullopt;
 }
 
+// Where they were collected is not where the job file wants them.
+bool delivers_outputs(const JobSpec& spec) {
+  return std::ranges::any_of(spec.outputs, [](const auto& output) {
+    return output.second.is_in_store || !output.second.asset_name.empty();
+  });
+}
+
+// Only then it is known whether what they read from a store stayed the same.
+bool has_streamed(const Attempt& attempt) {
+  return std::ranges::any_of(attempt.nodes, [](const AttemptNode& node) {
+    return node.staged && !node.staged->streamed.empty();
+  });
+}
+
 }  // namespace
 
 void stop(Turn& turn, const Job& job, const Attempt& attempt) {
@@ -113,8 +127,15 @@ void collect(Turn& turn, const Job& job, const Attempt& attempt) {
     if (!is_active(node)) continue;
     waiting = awaits_outputs(turn, job, attempt, node) || waiting;
   }
-  const auto& why = phase_of<Collecting>(attempt)->why;
-  if (!waiting && why) end_attempt(turn, job, attempt, *why);
+  const Collecting& phase = *phase_of<Collecting>(attempt);
+  if (waiting || !phase.why) return;
+  const bool has_finished = phase.why->reason == StopReason::finished;
+  const bool delivers = delivers_outputs(job.spec) || (has_finished && has_streamed(attempt));
+  if (delivers && !phase.delivers) {
+    return turn.decide(DeliveryBegun{job.id, attempt.id});
+  }
+  const bool is_delivered = !phase.delivers || phase.error || job.cancel;
+  if (is_delivered) end_attempt(turn, job, attempt, *phase.why);
 }
 
 void fence(Turn& turn, const Job& job, const Attempt& attempt, const AttemptNode& node) {

@@ -155,6 +155,9 @@ class Explainer {
   void tell(const OutputsCollected& record) {
     report_error(record.node, "collect outputs", record.error);
   }
+  void tell(const OutputsDelivered& record) {
+    if (!record.error.empty()) say(record.error);
+  }
   void tell(const RankExited& record) {
     if (record.status.ok()) return;
     followed_at_ = at_;
@@ -276,6 +279,7 @@ class Explainer {
   void tell(const CollectionBegun& record) {
     if (record.again_from) say("collecting outputs of " + record.again_from->value + " again");
   }
+  void tell(const DeliveryBegun&) { say("copying outputs to stores"); }
   void tell(const AttemptEnded& record) {
     report_followers();
     const AttemptCause& cause = record.cause;

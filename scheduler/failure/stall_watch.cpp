@@ -130,8 +130,10 @@ void StallWatch::unheard(bool is_any_agent, Milliseconds now) {
   is_unheard_ = is_any_agent;
 }
 
-void StallWatch::seen(RankId rank, const std::vector<std::string>& lines) {
+void StallWatch::seen(RankId rank, const std::vector<std::string>& lines,
+                      const std::string& storage) {
   evidence_[rank] = lines;
+  if (!storage.empty()) storage_ = storage;
   evidence_is_news_ = true;
 }
 
@@ -167,6 +169,7 @@ std::optional<StallSeen> StallWatch::tell(const std::optional<Finding>& found) {
     over.sentence =
         told_->kind == StallKind::slow ? "step time is normal" : "the run continues" + where();
     evidence_.clear();
+    storage_.clear();
     record = record_of(over);
   }
   told_ = found;
@@ -187,6 +190,12 @@ StallSeen StallWatch::record_of(const Finding& finding) const {
   for (const auto& [rank, lines] : evidence_) {
     if (finding.kind == StallKind::slow || finding.kind == StallKind::over) break;
     for (const std::string& line : lines) record.evidence.push_back(who(rank) + ": " + line);
+  }
+  const bool is_stuck = finding.kind == StallKind::suspect || finding.kind == StallKind::hung;
+  if (is_stuck && !storage_.empty()) {
+    record.rank.reset();
+    record.blamed.reset();
+    record.sentence = storage_ + where();
   }
   return record;
 }

@@ -102,7 +102,7 @@ class StallWatch {
   void ended(RankId rank, Milliseconds now);
   void unheard(bool is_any_agent, Milliseconds now);
   // What was found about a suspected rank.
-  void seen(RankId rank, const std::vector<std::string>& lines);
+  void seen(RankId rank, const std::vector<std::string>& lines, const std::string& storage = {});
 
   // What there is to tell now: a change, or nothing. After `hung` never again anything.
   std::optional<StallSeen> look(Milliseconds now);
@@ -175,6 +175,7 @@ class StallWatch {
   std::set<NodeId> busy_networks_;
   std::map<RankId, std::vector<std::string>> evidence_;
   bool evidence_is_news_ = false;
+  std::string storage_;  // why data do not come, which then is nobody's fault
   std::optional<Finding> told_;
   int tellings_ = 0;
   bool is_heir_ = false;  // what was told last is not of its own finding

@@ -275,6 +275,15 @@ struct CollectionBegun {
   MUSTER_FIELDS(job, attempt, again_from)
 };
 
+// Every node has sent its outputs or is waited for no longer: what is here goes on to stores.
+struct DeliveryBegun {
+  static constexpr const char* kind = "delivery_begun";
+  JobId job;
+  AttemptId attempt;
+
+  MUSTER_FIELDS(job, attempt)
+};
+
 struct AttemptEnded {
   static constexpr const char* kind = "attempt_ended";
   JobId job;
@@ -315,6 +324,7 @@ using Decision =
                  PortsAsked, LaunchBegun, StopBegun, NodeFenced, CollectionBegun, AttemptEnded,
                  RetryScheduled, JobEnded, SpareDropped, SpareAdded, NodeSuspected, NodeSetAside,
                  BreakerOpened, NodeAdded, JoinBegun, MembersChanged, NodeLeaving, NodeReleased,
-                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited, HostsAsked>;
+                 NodeFaulted, NodeFaultOver, RemedyBegun, RemedyOver, AnswersAwaited, HostsAsked,
+                 DeliveryBegun>;
 
 }  // namespace muster

@@ -79,6 +79,7 @@ struct OutputSpec {
   std::string path;
   std::string asset_name;
   std::string asset_version;
+  bool is_in_store = false;  // collected first, then copied there
 
   // By the ranks themselves; else below the outputs of the job, from which it is collected.
   bool is_written_at_path() const {
@@ -86,7 +87,7 @@ struct OutputSpec {
     return !path.empty() && (is_here || mode == OutputMode::direct);
   }
 
-  MUSTER_FIELDS(type, mode, path_kind, path, asset_name, asset_version)
+  MUSTER_FIELDS(type, mode, path_kind, path, asset_name, asset_version, is_in_store)
 };
 
 enum class DelayFunction { constant, exponential, fibonacci };

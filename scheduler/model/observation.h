@@ -148,8 +148,9 @@ struct NodeStaged {
   NodeId node;
   std::string error;     // empty: done
   bool lasting = false;  // the job's own doing: no node and no later try would do better
+  std::vector<std::string> streamed{};  // inputs whose data are read from their store meanwhile
 
-  MUSTER_FIELDS(job, attempt, node, error, lasting)
+  MUSTER_FIELDS(job, attempt, node, error, lasting, streamed)
 };
 
 // Node 0 holds this port (and, for tensorflow, one per process on every node) for the attempt.
@@ -291,9 +292,18 @@ struct OutputsCollected {
   AttemptId attempt;
   NodeId node;
   std::string error;  // empty: done
-  std::string not_uploaded{};  // they are here, and why not in the store that the job names
 
-  MUSTER_FIELDS(job, attempt, node, error, not_uploaded)
+  MUSTER_FIELDS(job, attempt, node, error)
+};
+
+// What was collected is in the stores, and in the catalogue, that the job file names; or why not.
+struct OutputsDelivered {
+  static constexpr const char* kind = "outputs_delivered";
+  JobId job;
+  AttemptId attempt;
+  std::string error;  // empty: done
+
+  MUSTER_FIELDS(job, attempt, error)
 };
 
 // Every rank of a node that joins has written its heartbeat: it can be made a member.
@@ -323,6 +333,6 @@ using Observation =
                  NodeChecked, StagingSeen, NodeStaged, PortsReserved, NodeStarted, RankExited,
                  ProgressSeen, NodeClean, CollectionSeen, OutputsCollected, FirstOutputSeen,
                  StallSeen, NodeNotice, BreakerReset, NodeReady, MembersTold, NodeFaultsSeen,
-                 RemedyEnded, ControllerRestarted>;
+                 RemedyEnded, ControllerRestarted, OutputsDelivered>;
 
 }  // namespace muster

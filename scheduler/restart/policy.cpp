@@ -216,11 +216,9 @@ int failures_without_progress(const Job& job) {
 std::optional<Decision> end_by_plan(const Job& job) {
   const AttemptCause& cause = last(job).cause;
   if (cause.succeeded && !job.not_uploaded.empty()) {
-    return JobEnded{
-        job.id, JobEndState::failed, static_cast<int>(ExitCode::launch),
-        "the ranks succeeded, but outputs were not copied to their store: " + job.not_uploaded +
-            "; nothing is lost: once that is mended, `muster resume " + job.id.value +
-            " --upload` copies them"};
+    return JobEnded{job.id, job.cancel ? JobEndState::canceled : JobEndState::failed,
+                    static_cast<int>(job.cancel ? ExitCode::canceled : ExitCode::launch),
+                    "the ranks succeeded, but " + job.not_uploaded};
   }
   if (cause.succeeded) {
     return JobEnded{job.id, JobEndState::completed, 0, cause.sentence};

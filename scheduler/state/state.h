@@ -134,6 +134,8 @@ struct Stopping {
 struct Collecting {
   std::optional<StopBegun> why;
   Time since{};
+  bool delivers = false;             // what was collected goes to stores
+  std::optional<std::string> error;  // it is there (empty), or why not
 };
 using AttemptPhase =
     std::variant<Gathering, Staging, Reserving, Starting, Running, Stopping, Collecting>;

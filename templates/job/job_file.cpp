@@ -145,7 +145,7 @@ void check_shape(const JobSpec& spec, Refusals& out) {
 void check_ignored(const JobSpec& spec, Refusals& out) {
   for (const auto& [path, text] : spec.muster.other) {
     const bool is_used = path == "health.run" || path == "health.failure";
-    if (is_used || path.starts_with("debug.")) continue;
+    if (is_used || path.starts_with("debug.") || path.starts_with("data.")) continue;
     out.warn("muster." + path, "muster." + path + " is not implemented");
   }
   if (!spec.instance_types.empty()) {

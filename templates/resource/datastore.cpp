@@ -277,7 +277,6 @@ DataCacheSettings read_data_cache(const Value& value) {
   read_share(map.take("size"), settings.size);
   const Value stage_below = map.take("stage_below");
   read_share(stage_below, settings.stage_below);
-  if (stage_below.given()) stage_below.note("all data are copied: there is no streaming yet");
   const Value shared = map.take("shared");
   const bool is_none = shared.is_scalar() && folded(shared.node().text) == "none";
   if (!is_none) read_directory(shared, settings.shared);

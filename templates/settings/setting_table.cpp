@@ -105,6 +105,14 @@ void read_every(const Value& value, JobSpec& spec) {
   spec.muster.checkpoint_every = good && !is_word(value, "auto") ? *text : "";
 }
 
+// For each input how its data come to the node.
+void read_data_modes(const Value& value, JobSpec& spec) {
+  for (const Value& each : MapReader(value).entries()) {
+    const auto mode = each.word({"auto", "stage", "stream"});
+    if (mode) spec.muster.other["data." + each.key()] = *mode;
+  }
+}
+
 void read_marker(const Value& value, JobSpec& spec) {
   const auto text = value.text();
   const bool is_name = text && !text->empty() && text->find('/') == text->npos;
@@ -177,6 +185,7 @@ std::vector<Setting> scheduling_settings() {
       {"mpi.launcher", [](V v, S s) { store(s.muster.mpi_launcher, one_of<MpiLauncher>(v)); }},
       {"mpi.arguments", [](V v, S s) { s.muster.mpi_arguments = v.texts(); }, words},
       {"env.export", read_export, words},
+      {"data", read_data_modes, SettingShape::structure},
       {"remote_start", [](V v, S s) { store(s.muster.remote_start, v.boolean()); }},
   };
 }

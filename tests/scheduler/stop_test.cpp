@@ -181,6 +181,49 @@ TEST_CASE("a job whose outputs stay on a node that vanished has failed, and says
   CHECK(bench.count<OutputsCollected>() == 1);
 }
 
+TEST_CASE("a job whose outputs go to a store is completed when they are there") {
+  Bench bench(a_job().on_nodes(2), 0);
+  bench.state.jobs.at(JobId{"train"}).spec.outputs["model"].is_in_store = true;
+  const auto delivered = [](std::string error) {
+    return OutputsDelivered{JobId{"train"}, AttemptId{0}, std::move(error)};
+  };
+  start_collecting(bench, 2);
+  // Before they are collected nothing of the kind is believed.
+  bench.observe(delivered(""));
+  CHECK(bench.count<DeliveryBegun>() == 0);
+  bench.obey();
+  bench.pass(Seconds{100'000});
+  REQUIRE(bench.is_in<Collecting>());
+  CHECK(bench.count<DeliveryBegun>() == 1);
+  SECTION("they are") {
+    bench.observe(delivered(""));
+    CHECK(bench.last<JobEnded>()->state == JobEndState::completed);
+  }
+  SECTION("they are not") {
+    bench.observe(delivered("the store is away"));
+    CHECK(bench.last<JobEnded>()->exit_code == 92);
+    CHECK(bench.last<JobEnded>()->reason == "the ranks succeeded, but the store is away");
+  }
+  SECTION("a cancelled job is not waited for") {
+    bench.cancel();
+    CHECK(bench.last<JobEnded>()->state == JobEndState::canceled);
+    CHECK_THAT(bench.last<JobEnded>()->reason, ContainsSubstring("muster resume train --upload"));
+  }
+}
+
+TEST_CASE("outputs of the nodes that are left go to the store when the last node is lost") {
+  Bench bench(a_job().on_nodes(2), 0);
+  bench.state.jobs.at(JobId{"train"}).spec.outputs["model"].asset_name = "net";
+  start_collecting(bench, 2);
+  bench.unlink(2);
+  bench.obey();
+  CHECK(bench.count<DeliveryBegun>() == 0);
+  bench.pass(Seconds{601});
+  REQUIRE(bench.count<DeliveryBegun>() == 1);
+  bench.observe(OutputsDelivered{JobId{"train"}, AttemptId{0}, ""});
+  CHECK(bench.last<JobEnded>()->exit_code == 92);
+}
+
 TEST_CASE("ranks that never met have trained alone, which the job's end says") {
   Bench bench(a_job().on_nodes(2));
   for (int rank = 0; rank < 2; ++rank) {

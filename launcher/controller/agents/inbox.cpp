@@ -106,7 +106,7 @@ bool AgentInbox::take(const NodeId& node, const FromAgent& message, std::string_
   } else if (const auto* staged = std::get_if<StageDone>(&message)) {
     observe_if_ours(node, *staged,
                     NodeStaged{staged->job, staged->attempt, node, staged->error,
-                               staged->lasting});
+                               staged->lasting, staged->streamed});
   } else if (const auto* moved = std::get_if<StageMoved>(&message)) {
     StagingSeen staging{moved->job, moved->attempt, node, 0, moved->doing};
     limit_text(staging.doing);

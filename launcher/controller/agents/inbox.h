@@ -40,9 +40,6 @@ class AgentInbox final : public NodeListener {
   void attempt_over(const JobId& job, AttemptId attempt);
   // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
   Status settle_files(const JobId& job);
-  // Outputs that are in place go on to stores before their collection ends: OutputUploads::begin.
-  using Deliver = std::function<bool(const OutputsCollected& collected, bool is_over)>;
-  void deliver_with(Deliver deliver) { deliver_ = std::move(deliver); }
 
  private:
   struct Seen {
@@ -92,7 +89,6 @@ class AgentInbox final : public NodeListener {
   RankLogs& logs_;
   Observer& observer_;
   IsOver is_over_;
-  Deliver deliver_;
   mutable std::map<NodeId, std::size_t> places_;  // where a node was last found in its attempt
   std::map<JobId, Seen> seen_;
   std::map<JobId, std::set<NodeId>> wrote_;  // nodes of which output has come

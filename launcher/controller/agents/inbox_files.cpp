@@ -70,12 +70,7 @@ void AgentInbox::outputs_sent(const NodeId& node, const CollectDone& sent) {
   }
   const bool is_last = error.empty() && is_last_to_deliver(node, sent);
   const Status settled = is_last ? settle_files(sent.job) : Status(Done{});
-  const OutputsCollected collected{sent.job, sent.attempt, node, error};
-  if (settled && is_last && deliver_) {
-    const auto& why = phase_of<Collecting>(attempt)->why;
-    if (deliver_(collected, why && why->reason == StopReason::finished)) return;
-  }
-  if (settled) return observer_.observe(collected);
+  if (settled) return observer_.observe(OutputsCollected{sent.job, sent.attempt, node, error});
   if (leaves) observer_.observe(OutputsCollected{sent.job, sent.attempt, node, {}});
   for (const AttemptNode& one : attempt.nodes) {
     if (!is_active(one)) continue;

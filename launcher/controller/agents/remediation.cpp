@@ -114,14 +114,14 @@ SiteCommands::~SiteCommands() {
   for (const auto& [number, running] : running_) ::kill(-running->pid, SIGKILL);
 }
 
-void SiteCommands::run(const std::vector<std::string>& argv, Milliseconds limit,
-                       std::function<void(const CommandEnded&)> done) {
+std::function<void()> SiteCommands::run(const std::vector<std::string>& argv, Milliseconds limit,
+                                        std::function<void(const CommandEnded&)> done) {
   auto started = start(argv);
   if (!started) {
     timers_.post([done = std::move(done), why = started.error().message] {
       done({{127, 0}, "its command: " + why, {}});
     });
-    return;
+    return [] {};
   }
   const int number = next_++;
   Running& running = *(running_[number] = std::move(*started));
@@ -129,6 +129,14 @@ void SiteCommands::run(const std::vector<std::string>& argv, Milliseconds limit,
   running.until = timers_.now() + limit;
   running.done = std::move(done);
   running.next_look = timers_.after(command_look_pause, [this, number] { look(number); });
+  return [this, number] { kill(number); };
+}
+
+void SiteCommands::kill(int number) {
+  const auto found = running_.find(number);
+  if (found == running_.end()) return;
+  found->second->done = nullptr;
+  ::kill(-found->second->pid, SIGKILL);
 }
 
 Result<std::unique_ptr<SiteCommands::Running>> SiteCommands::start(

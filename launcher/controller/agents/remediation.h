@@ -23,9 +23,11 @@ struct CommandEnded {
   std::vector<std::string> lines;  // the last that it wrote
 };
 
-// Runs a command of this host without holding up the caller, and kills it when its time is over.
-using RunCommand = std::function<void(const std::vector<std::string>& argv, Milliseconds limit,
-                                      std::function<void(const CommandEnded&)> done)>;
+// Runs a command of this host without holding up the caller, and kills it when its time is over, or
+// when what is returned is called.
+using RunCommand = std::function<std::function<void()>(
+    const std::vector<std::string>& argv, Milliseconds limit,
+    std::function<void(const CommandEnded&)> done)>;
 
 class RemediationService final : public NodeListener {
  public:
@@ -60,13 +62,15 @@ class SiteCommands {
   explicit SiteCommands(Timers& timers);
   ~SiteCommands();  // kills those that run
 
-  void run(const std::vector<std::string>& argv, Milliseconds limit,
-           std::function<void(const CommandEnded&)> done);
+  // What is returned kills it, and nobody is told.
+  std::function<void()> run(const std::vector<std::string>& argv, Milliseconds limit,
+                            std::function<void(const CommandEnded&)> done);
 
  private:
   struct Running;
   Result<std::unique_ptr<Running>> start(const std::vector<std::string>& argv);
   void look(int number);
+  void kill(int number);
   void end_late(Running& running);
 
   Timers& timers_;

@@ -150,7 +150,7 @@ void StallWatchers::take_activity(const NodeId& node, const RankActivity& news) 
 void StallWatchers::take_looks(const NodeId& node, const RanksLookedAt& seen) {
   for (const RankLook& look : seen.ranks) {
     Entry* entry = owner(node, seen.job, seen.attempt, look.rank);
-    if (entry != nullptr) entry->watch.seen(look.rank, look.lines);
+    if (entry != nullptr) entry->watch.seen(look.rank, look.lines, seen.storage);
   }
 }
 

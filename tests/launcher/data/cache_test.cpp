@@ -35,6 +35,17 @@ bool is_there(const DataCache& cache, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("what a mount may keep is said in Azure's words") {
+  CHECK(mount_cache_bytes("4096", 0) == 4096);
+  CHECK(mount_cache_bytes("512 MB", 0) == 512LL << 20);
+  CHECK(mount_cache_bytes("5gb", 0) == 5LL << 30);
+  CHECK(mount_cache_bytes("-1KB", 5000) == 3976);
+  CHECK(mount_cache_bytes("-9000", 5000) == 0);
+  for (const char* text : {"", "-", "MB", "5 xb", "1.5 GB", "9999999999999 TB", "99999999999999999999"}) {
+    CHECK(!mount_cache_bytes(text, 5000));
+  }
+}
+
 TEST_CASE("a share is of the disk or a number of bytes") {
   CHECK(share_of("80%", 1000) == 800);
   CHECK(share_of("500gb", 1) == 500'000'000'000);

@@ -410,6 +410,21 @@ TEST_CASE("what a closer look shows is told with the suspicion and with the hang
   CHECK(then.back().what.evidence.size() == 1);
 }
 
+TEST_CASE("where the store does not answer nobody is blamed for a hang") {
+  RunPlan plan = with_fault(5, Doing::quiet);
+  StallWorld world(plan, 20);
+  REQUIRE(!world.run(11 * minute_s).empty());
+  world.watch().seen(RankId{5}, {"waits in request_wait_answer"}, "storage: no answer");
+  const auto then = world.run(10 * minute_s);
+  REQUIRE(!then.empty());
+  for (const auto& told : then) {
+    CHECK(!told.what.rank);
+    CHECK(!told.what.blamed);
+    CHECK_THAT(told.what.sentence, ContainsSubstring("storage: no answer"));
+  }
+  CHECK(then.back().what.stall == StallKind::hung);
+}
+
 TEST_CASE("an odd run is not told of for ever, and its last telling is that all is well") {
   StallWatch watch = watch_of(2);
   int tellings = 0;

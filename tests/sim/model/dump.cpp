@@ -46,7 +46,7 @@ FACTS(Reserving, since)
 FACTS(Starting, since)
 FACTS(Running, since)
 FACTS(Stopping, since, why)
-FACTS(Collecting, why, since)
+FACTS(Collecting, why, since, delivers, error)
 FACTS(Members, epoch, ranks)
 FACTS(TimeSpan, from, to)
 FACTS(Attempt, id, placed_at, measured, nodes, spares, ranks, processes, resume_from,

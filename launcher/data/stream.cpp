@@ -1,0 +1,255 @@
+#include "launcher/data/stream.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "launcher/data/rclone.h"
+#include "launcher/os/child.h"
+#include "launcher/os/private_directory.h"
+#include "launcher/os/read_file.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Steady = std::chrono::steady_clock;
+
+constexpr auto mount_limit = 60s;
+constexpr auto step = 200ms;
+constexpr auto ask_interval = 10s;
+constexpr auto silence_told = 60s;
+constexpr Milliseconds unmount_limit{10'000};
+
+bool is_mounted(const fs::path& directory) {
+  struct statfs facts {};
+  return ::statfs(directory.c_str(), &facts) == 0 && facts.f_type == FUSE_SUPER_MAGIC;
+}
+
+// Also where the process behind the mount is gone.
+void unmount(const fs::path& directory) {
+  if (::umount2(directory.c_str(), MNT_DETACH) == 0) return;
+  const std::vector<std::string> argv{"fusermount3", "-uz", directory.string()};
+  if (errno != EINVAL) static_cast<void>(run_within(argv, unmount_limit));
+}
+
+// Never what lies behind a mount that could not be taken away.
+void remove_stream(const fs::path& directory) {
+  unmount(directory / "mount");
+  std::error_code failure;
+  fs::remove_all(directory / "cache", failure);
+  if (::rmdir((directory / "mount").c_str()) != 0 && errno != ENOENT) return;
+  fs::remove(directory / "why", failure);
+  fs::remove(directory, failure);
+}
+
+std::string in_quotes(const std::string& text) {
+  return '"' + replaced(text, "\"", "\"\"") + '"';
+}
+
+// The second store, which tells no hashes, keeps rclone from comparing them: with them it takes
+// what it has read for outdated, and fetches all of it again in the next epoch.
+std::string mount_config(const StagedData& data) {
+  return data.config +
+         "\n[none]\ntype = http\nurl = http://127.0.0.1:1\n\n[all]\ntype = combine\n" +
+         "upstreams = " + in_quotes("d=" + data.source) + " \"n=none:\"\n";
+}
+
+void say_why(const fs::path& directory, const std::string& why) {
+  const fs::path file = directory / "why";
+  if (why.empty()) {
+    ::unlink(file.c_str());
+  } else if (text_of_file(file) != why) {
+    static_cast<void>(replace_file(file, why, 0600, Durable::in_cache));
+  }
+}
+
+// A child that ends with this process.
+template <class Work>
+pid_t begin_child(Work work) {
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::_exit(work());
+}
+
+class Keeper {
+ public:
+  Keeper(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes)
+      : data_(data), directory_(directory), cache_bytes_(cache_bytes) {}
+
+  // Until nobody holds the lock.
+  void run(const Fd& lock) {
+    mount_ = begin_child([this] { return mount(); });
+    while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (mount_ > 0 && ::waitpid(mount_, nullptr, WNOHANG) == mount_) mount_ = 0;
+      if (mount_ > 0) ask();
+      std::this_thread::sleep_for(step);
+    }
+    if (asking_ > 0) ::kill(asking_, SIGKILL);
+    unmount(directory_ / "mount");
+    for (int i = 0; mount_ > 0 && i < 25; ++i) {
+      if (::waitpid(mount_, nullptr, WNOHANG) == mount_) mount_ = 0;
+      std::this_thread::sleep_for(step);
+    }
+    if (mount_ > 0) ::kill(mount_, SIGKILL);
+    remove_stream(directory_);
+  }
+
+ private:
+  // In a child. Ends when the mount is taken away.
+  int mount() const {
+    auto run = Rclone::begin(
+        {{"mount", "all:", (directory_ / "mount").string(), "--read-only", "--vfs-cache-mode=full",
+          "--dir-cache-time=1000h", "--attr-timeout=1h", "--vfs-read-ahead=256M",
+          "--vfs-cache-max-size=" + std::to_string(cache_bytes_),
+          "--cache-dir=" + (directory_ / "cache").string()},
+         mount_config(data_)});
+    const auto failure = run ? run->wait() : std::optional(RcloneFailure{run.error().message});
+    say_why(directory_, "the mount of the data of input " + quoted_text(data_.input) + " ended" +
+                            (failure ? ": " + failure->message : ""));
+    return 0;
+  }
+
+  // The store itself, beside the mount: what waits in the mount cannot be asked.
+  void ask() {
+    const auto now = Steady::now();
+    int status = 0;
+    if (asking_ > 0 && ::waitpid(asking_, &status, WNOHANG) == asking_) {
+      asking_ = 0;
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        answered_ = asked_;
+        say_why(directory_, "");
+      }
+    }
+    if (asking_ > 0 && now - asked_ > silence_told) ::kill(asking_, SIGKILL);
+    if (asking_ == 0 && now - asked_ > ask_interval) {
+      asked_ = now;
+      asking_ = begin_child([this] {
+        auto run = Rclone::begin({{"lsjson", "--stat", data_.source}, data_.config});
+        return run && !run->wait() ? 0 : 1;
+      });
+    }
+    const auto silent = std::chrono::duration_cast<Milliseconds>(now - answered_);
+    if (silent < silence_told) return;
+    say_why(directory_, "storage: the datastore of input " + quoted_text(data_.input) +
+                            " has not answered for " + std::to_string(silent / 1min) + " min");
+  }
+
+  const StagedData& data_;
+  const fs::path& directory_;
+  std::int64_t cache_bytes_;
+  pid_t mount_ = 0;
+  pid_t asking_ = 0;
+  Steady::time_point asked_ = Steady::now();
+  Steady::time_point answered_ = asked_;
+};
+
+// With none of the agent's descriptors. It stays in the agent's session, by which it is known not to
+// be a process of the attempt.
+[[noreturn]] void become_keeper(const StagedData& data, const fs::path& directory,
+                                std::int64_t cache_bytes) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_NAME, "muster-stream");
+  ::close_range(0, ~0U, 0);
+  for (int fd = 0; fd < 3; ++fd) ::open("/dev/null", O_RDWR);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGCHLD}) {
+    ::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);
+  }
+  const Fd lock(::open((directory.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (lock) Keeper(data, directory, cache_bytes).run(lock);
+  ::_exit(0);
+}
+
+std::string why_no_fuse(const std::string& node) {
+  const bool has_device = ::access("/dev/fuse", R_OK | W_OK) == 0;
+  const bool has_program =
+      static_cast<bool>(run_within({"fusermount3", "--version"}, unmount_limit));
+  if (has_device && has_program) return {};
+  return "the data are too large for the cache of node " + node +
+         ", and they cannot be mounted there: " +
+         (has_device ? "install Debian's package 'fuse3'" : "there is no /dev/fuse");
+}
+
+}  // namespace
+
+fs::path stream_directory(const std::string& root, const JobId& job, AttemptId attempt,
+                          const std::string& input) {
+  return fs::path(root) / "streams" /
+         (job.value + "." + std::to_string(attempt.value) + "." + input);
+}
+
+Result<Fd> hold_stream(const fs::path& directory) {
+  if (auto made = open_private_directory(directory.parent_path().string()); !made) {
+    return made.error();
+  }
+  const std::string file = directory.string() + ".lock";
+  Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0) return system_error("lock " + file);
+  return lock;
+}
+
+Status begin_stream(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes,
+                    const std::string& node, const TellData& tell) {
+  if (rclone_program().empty()) return Error{no_rclone_text("node " + node)};
+  if (std::string why = why_no_fuse(node); !why.empty()) return Error{std::move(why)};
+  remove_stream(directory);
+  for (const char* part : {"", "mount", "cache"}) {
+    if (auto made = open_private_directory((directory / part).string()); !made) {
+      return made.error();
+    }
+  }
+  const pid_t child = ::fork();
+  if (child < 0) return system_error("start a process");
+  if (child == 0) become_keeper(data, directory, cache_bytes);
+  for (const auto until = Steady::now() + mount_limit; Steady::now() < until;) {
+    if (is_mounted(directory / "mount")) return Done{};
+    if (std::string why = text_of_file(directory / "why"); !why.empty()) return Error{why};
+    tell("data: mounting input " + quoted_text(data.input));
+    std::this_thread::sleep_for(step);
+  }
+  return Error{"the data of input " + quoted_text(data.input) + " were not mounted within 60 s"};
+}
+
+std::string trouble_of_streams(const std::string& root, const JobId& job, AttemptId attempt) {
+  const fs::path some = stream_directory(root, job, attempt, "");
+  std::error_code failure;
+  for (fs::directory_iterator entry(some.parent_path(), failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (!entry->path().filename().string().starts_with(some.filename().string())) continue;
+    if (std::string why = text_of_file(entry->path() / "why"); !why.empty()) return why;
+  }
+  return {};
+}
+
+void remove_left_streams(const std::string& root) {
+  std::error_code failure;
+  for (fs::directory_iterator entry(fs::path(root) / "streams", failure), end;
+       !failure && entry != end; entry.increment(failure)) {
+    if (entry->path().extension() != ".lock") continue;
+    const Fd lock(::open(entry->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    remove_stream(fs::path(entry->path()).replace_extension());
+    ::unlink(entry->path().c_str());
+  }
+}
+
+}  // namespace muster

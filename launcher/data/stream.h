@@ -1,0 +1,34 @@
+// The data of an input read through a mount (FUSE) of their store, where they do not fit into the
+// cache. A process beside the agent keeps the mount for as long as somebody holds its lock:
+//
+//   streams/<name>.lock   held (flock, shared) by the agent until the attempt ends, or it dies
+//   streams/<name>/mount  with `d` in it, which is the data
+//   streams/<name>/cache  rclone's
+//   streams/<name>/why    while the store does not answer: one sentence
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "launcher/data/stage.h"
+#include "launcher/os/fd.h"
+#include "scheduler/model/ids.h"
+
+namespace muster {
+
+// Of one input of an attempt, below a directory of the agent's own.
+std::filesystem::path stream_directory(const std::string& root, const JobId& job,
+                                       AttemptId attempt, const std::string& input);
+Result<Fd> hold_stream(const std::filesystem::path& directory);
+
+// Blocks until the data can be read at `directory`/mount/d.
+Status begin_stream(const StagedData& data, const std::filesystem::path& directory,
+                    std::int64_t cache_bytes, const std::string& node, const TellData& tell);
+
+// Why a store that an attempt reads from does not answer; empty: all do.
+std::string trouble_of_streams(const std::string& root, const JobId& job, AttemptId attempt);
+
+// Mounts whose keeper was killed.
+void remove_left_streams(const std::string& root);
+
+}  // namespace muster
