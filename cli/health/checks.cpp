@@ -13,7 +13,7 @@
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
 #include "health/model/check.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"

@@ -16,7 +16,7 @@
 #include "health/checks/check_names.h"
 #include "health/learn/profile.h"
 #include "health/monitor/node_monitor.h"
-#include "health/read/recording.h"
+#include "health/read/files.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/pattern.h"

@@ -6,7 +6,7 @@
 
 #include "cli/health/run.h"
 #include "cli/terminal/common_options.h"
-#include "health/output/slurm.h"
+#include "health/output/finding_report.h"
 #include "scheduler/model/result.h"
 
 namespace muster {

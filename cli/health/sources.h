@@ -13,7 +13,7 @@
 #include "cli/health/result.h"
 #include "health/checks/infiniband/port.h"
 #include "health/monitor/check_run.h"
-#include "health/read/kernel_log.h"
+#include "health/read/kmsg.h"
 #include "health/read/node_reader.h"
 
 namespace muster {

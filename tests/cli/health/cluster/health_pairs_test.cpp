@@ -4,7 +4,7 @@
 
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs_plan.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "tests/catch.h"
 
 using namespace muster;
