@@ -1,4 +1,3 @@
-#include "cli/health/checks.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/health/host.h"
 #include "cli/health/profile.h"
+#include "cli/health/run.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"

@@ -3,13 +3,12 @@
 #include <cmath>
 #include <set>
 
-#include "health/checks/gpu/sources.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/infiniband/infiniband_checks.h"
-#include "health/checks/infiniband/sources.h"
+#include "health/checks/infiniband/port.h"
 #include "health/model/baseline.h"
 #include "health/model/check.h"
-#include "health/model/judged_check.h"
 #include "health/model/majority.h"
 #include "health/model/performance.h"
 #include "scheduler/text/text.h"

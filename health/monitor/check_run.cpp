@@ -4,10 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "health/checks/gpu/sources.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
-#include "health/checks/infiniband/sources.h"
+#include "health/checks/infiniband/port.h"
 #include "health/monitor/node_monitor.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/text/pattern.h"

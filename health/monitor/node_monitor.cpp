@@ -6,10 +6,8 @@
 
 #include "health/checks/host/host_checks.h"
 #include "health/checks/host/processes.h"
-#include "health/checks/infiniband/counter_checks.h"
 #include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "health/model/check.h"
 #include "health/model/finding.h"
 #include "scheduler/text/pattern.h"

@@ -15,10 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "health/checks/gpu/judge.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/checks/host/host_checks.h"
-#include "health/checks/infiniband/known_devices.h"
-#include "health/checks/infiniband/link_flaps.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "health/checks/kernel/kernel_watch.h"
 #include "health/model/counter_history.h"
 #include "health/model/finding.h"
