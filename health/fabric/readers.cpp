@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t\r";
 // The longest line of a healthy tool, with every counter at its largest, is near 1,500.
-constexpr std::size_t line_max = 4096;
+constexpr std::size_t tool_line_max = 4096;
 // A text of rubbish would repeat itself for megabytes.
 constexpr std::size_t complaints_max = 10;
 constexpr std::size_t complaint_max = 160;
@@ -38,7 +38,7 @@ bool is_warning(std::string_view line) {
 
 void read_line(std::string_view line, ToolReading& reading,
                const std::function<bool(std::string_view)>& read) {
-  const bool is_long = line.size() > line_max;
+  const bool is_long = line.size() > tool_line_max;
   if (is_long || !read(line)) {
     complain(reading, line);
     if (is_long || !is_warning(line)) ++reading.skipped_lines;

@@ -45,7 +45,7 @@ std::string unless_passed(const FindingReport& report, const std::string& text) 
   return report.code == MonitorCode::ok ? std::string{} : text;
 }
 
-constexpr std::array<std::string_view, 4> code_words{"OK", "WARNING", "CRITICAL", "UNKNOWN"};
+constexpr std::array<std::string_view, 4> nagios_words{"OK", "WARNING", "CRITICAL", "UNKNOWN"};
 
 std::size_t index_of(MonitorCode code) {
   return static_cast<std::size_t>(code);
@@ -288,7 +288,7 @@ PluginAnswer nagios_answer(const std::vector<FindingReport>& reports, HostNames 
   }
   std::string told = list_of(worst_first(reports), hosts);
   if (told.empty()) told = all_well_text(reports.size(), first_readings);
-  return {"MUSTER " + std::string(code_words.at(index_of(worst))) + " - " + told + " | " +
+  return {"MUSTER " + std::string(nagios_words.at(index_of(worst))) + " - " + told + " | " +
               totals_of(reports),
           static_cast<int>(worst)};
 }

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 constexpr int code_not_supported = 3;
-constexpr int links_max = 72;  // more than any GPU has
+constexpr int gpu_links_max = 72;  // more than any GPU has
 constexpr double seconds_min = 1e-3;
 
 std::string key_of(const std::string& device, std::string_view key) {
@@ -150,7 +150,7 @@ std::optional<std::int64_t> GpuCheck::growth(std::initializer_list<std::string_v
 std::optional<std::int64_t> GpuCheck::growth_of_links(std::string_view prefix,
                                                       std::string_view suffix) {
   std::optional<std::int64_t> sum;
-  for (int link = 0; link < links_max; ++link) {
+  for (int link = 0; link < gpu_links_max; ++link) {
     const std::string key = std::string(prefix) + std::to_string(link) + std::string(suffix);
     if (gpu_.situation.now.find(key_of(gpu_.device, key)) == nullptr) break;
     if (const auto grown = growth({key})) sum = sum.value_or(0) + *grown;
