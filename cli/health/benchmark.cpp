@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cli/health/idle.h"
 #include "cli/health/profile.h"
+#include "cli/health/sources.h"
 #include "cli/terminal/terminal.h"
 #include "health/benchmark/plan.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "health/model/performance.h"
 #include "health/output/finding_report.h"
 #include "launcher/os/child.h"

@@ -15,7 +15,7 @@
 #include "cli/health/sources.h"
 #include "cli/health/state.h"
 #include "cli/terminal/common_options.h"
-#include "health/benchmark/run.h"
+#include "health/benchmark/plan.h"
 #include "health/model/profile.h"
 #include "health/monitor/check_run.h"
 

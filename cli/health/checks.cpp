@@ -1,4 +1,3 @@
-#include "cli/health/checks.h"
 
 #include <algorithm>
 #include <array>
@@ -6,14 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/health/host.h"
 #include "cli/health/profile.h"
+#include "cli/health/run.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
 #include "health/model/check.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"

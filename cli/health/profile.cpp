@@ -11,7 +11,6 @@
 #include "cli/terminal/terminal.h"
 #include "health/checks/check_names.h"
 #include "health/checks/infiniband/port.h"
-#include "health/checks/infiniband/sources.h"
 #include "health/learn/profile.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"

@@ -11,7 +11,7 @@
 #include "cli/terminal/terminal.h"
 #include "health/model/check.h"
 #include "health/model/performance.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "launcher/os/read_file.h"
 #include "launcher/wire/json_fields.h"
 #include "scheduler/model/exit_code.h"

@@ -24,7 +24,7 @@
 
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
-#include "health/learn/versions.h"
+#include "health/learn/profile.h"
 #include "health/model/performance.h"
 #include "health/output/finding_report.h"
 #include "health/verdict/node_verdict.h"

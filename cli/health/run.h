@@ -2,18 +2,93 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/health/host.h"
+#include "cli/health/result.h"
 #include "cli/health/sources.h"
+#include "cli/health/state.h"
 #include "cli/terminal/common_options.h"
+#include "cli/terminal/document.h"
 #include "health/model/profile.h"
+#include "health/monitor/node_health.h"
+#include "health/monitor/node_monitor.h"
+#include "health/output/finding_report.h"
+#include "scheduler/model/result.h"
 #include "scheduler/text/clock.h"
 
 namespace muster {
+
+// A look at a node: all its sources read, judged with what is remembered, and what that makes of
+// the node. Blocks until it is over, which the limits of its sources bound.
+
+struct LookOptions {
+  HealthProfile profile;
+  Phase phase = Phase::on_demand;
+  std::vector<std::string> checks;  // patterns; none: all
+  std::set<std::int64_t> ended_uids;
+  bool is_idle = false;       // no job of anybody runs here
+  bool beside_ranks = false;  // only what may run beside them is done: told in the result
+  bool may_pause = true;      // a second of time to look again at what one look cannot tell
+};
+
+inline constexpr std::string_view phase_names[] = {"prolog",     "periodic",  "epilog",
+                                                   "on-failure", "on-demand", "qualification"};
+std::string_view name_of(Phase phase);
+// Letter case and `_` for `-` do not matter.
+std::optional<Phase> phase_of(std::string_view name);
+
+// The findings of one run of the monitor's checks, and how long the reads of each took.
+struct RunFindings {
+  std::vector<HealthFinding> findings;
+  std::vector<double> took_ms;
+  int first_readings = 0;  // left out: counters that have nothing to be compared with yet
+};
+RunFindings run_checks(NodeMonitor& monitor, HealthSources& sources,
+                       const CheckSituation& situation);
+
+class NodeLook {
+ public:
+  // `sources` outlives it.
+  NodeLook(HealthSources& sources, LookOptions options, HealthState saved);
+
+  void look();
+  NodeVerdict verdict() const;
+  // How long ago the verdict was made, before the first look: in an earlier run. Nothing: never, or
+  // before a boot.
+  std::optional<Milliseconds> verdict_age() const;
+  // Whether one more look decides about something that counts.
+  bool is_open() const;
+  int looks() const { return looks_; }
+
+  HostHealth result() const;
+  HealthState state() const;
+  const CheckRules& rules() const { return health_.rules(); }
+  Streaks& streaks() { return health_.streaks(); }
+
+ private:
+  CheckSituation situation() const;
+  void take(std::vector<HealthFinding> findings, const FindingsTaken& taken);
+  RunFindings latest() const;
+  void show_fault(HostHealth& host, const ActiveFault& fault, const RunFacts& run) const;
+
+  HealthSources& sources_;
+  LookOptions options_;
+  NodeMonitor monitor_;
+  NodeHealth health_;
+  std::string saved_profile_;
+  std::string judged_boot_id_;
+  SinceBoot judged_at_{};
+  std::vector<HealthFinding> events_;  // of the log and the driver, since the beginning
+  RunFindings run_;                    // of the last look
+  SteadyTime began_ = std::chrono::steady_clock::now();
+  int looks_ = 0;
+};
 
 // What several verbs of `muster health` are asked alike, of findings: what is shown, remembered,
 // and written for monitors.
@@ -104,5 +179,33 @@ Status record_sources(HealthSources& sources, const HealthProfile& profile,
                       const std::string& directory);
 
 int record_health(const HealthRecordOptions& options, const CommonOptions& common);
+
+// `muster health --slurm`: what Slurm calls on a node. The health check program drains and undrains
+// its own node by scontrol; prolog and epilog answer by their exit code and call nothing.
+
+// The exit code of the hook: 0, or 1 for a node that must not get jobs.
+int run_slurm_hook(const HealthRunOptions& options, const CommonOptions& common);
+
+// A node as Slurm shows it: the line of `scontrol show node -o NAME`. Pure.
+
+// An Error: it is no such line, or of another node than `name`.
+Result<SlurmNode> parse_slurm_node(std::string_view text, std::string_view name);
+
+// `muster health checks` and `muster health profiles`: what is checked, and what comes with the
+// program.
+
+// [{id, source, criterion, severity, class, phases, persistence, cost_us, mode, required, samples,
+// limits: [{name, unit, usual, value}]}] of all checks that fit the pattern; mode, required,
+// samples and the limits' values as the profile has them.
+Document checks_document(const HealthProfile& profile, const std::string& pattern = "*");
+struct HealthChecksOptions {
+  std::string name;     // or a pattern; empty: all
+  std::string profile;  // a name or a file; empty: none
+};
+// A table of all; of the one that is named all that is known of it.
+int show_checks(const HealthChecksOptions& options, const CommonOptions& common);
+
+// Without a name the list, [{name, gpu_name, gpus, ports, rate_gbps}]; with one the file.
+int show_profiles(const std::string& name, const CommonOptions& common);
 
 }  // namespace muster

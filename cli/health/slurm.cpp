@@ -1,4 +1,4 @@
-#include "cli/health/slurm.h"
+#include "cli/health/run.h"
 
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/terminal.h"
-#include "health/output/slurm.h"
-#include "health/verdict/prolog.h"
+#include "health/output/finding_report.h"
+#include "health/verdict/node_verdict.h"
 #include "launcher/os/child.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"

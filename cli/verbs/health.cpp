@@ -1,7 +1,6 @@
 // `muster health …`: whether this host is fit for jobs, for which no controller is needed, or nodes
 // of the cluster.
 #include "cli/health/benchmark.h"
-#include "cli/health/checks.h"
 #include "cli/health/cluster/fabric.h"
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/cluster/pairs.h"

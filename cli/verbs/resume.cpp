@@ -14,7 +14,7 @@
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/explain/summary.h"
-#include "scheduler/restart/resume_request.h"
+#include "scheduler/restart/policy.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 

@@ -5,8 +5,6 @@
 #include <thread>
 
 #include "health/benchmark/plan.h"
-#include "health/benchmark/tools/infiniband.h"
-#include "health/benchmark/tools/sample_line.h"
 #include "health/benchmark/tools/tools.h"
 #include "scheduler/text/number.h"
 

@@ -1,4 +1,4 @@
-// One benchmark as a process of its own: runs its tool, and prints what it found (sample_line.h).
+// One benchmark as a process of its own: runs its tool, and prints what it found (tools/tools.h).
 // May use the whole node, and may hang in a driver or on a disk: whoever starts it kills it after
 // its limit.
 #pragma once

@@ -5,12 +5,15 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "health/benchmark/samples.h"
 #include "health/model/check.h"
 #include "health/model/performance.h"
 #include "health/model/profile.h"
@@ -93,5 +96,21 @@ void keep_only(ProbePlan& plan, std::span<const std::string> names);
 
 // "cpu, memory: about 10s, 1m 30s at most", of a plan that is not empty.
 std::string cost_text(const ProbePlan& plan);
+
+// Runs the probes of a plan on this host, one after the other, each as a child that is killed when
+// its time is over. Blocks for as long as they take; for processes of one thread.
+
+struct ProbeRunner {
+  std::vector<std::string> program;  // before a probe's words: muster agent probe
+  std::function<void(const PlannedProbe&)> on_start;
+};
+
+struct ProbeFigures {
+  std::vector<PerformanceSample> samples;  // of each planned metric at least one
+  std::map<std::string, double> took_ms;   // by metric, of its probe
+  std::vector<std::string> strange;        // "disk: 3 lines are not from a benchmark, as 'xyz'"
+  std::string busy{};                      // why slow is no fault of the node's; empty: it was idle
+};
+ProbeFigures run_probes(const ProbePlan& plan, const ProbeRunner& runner);
 
 }  // namespace muster

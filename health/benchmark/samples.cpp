@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "health/benchmark/tools/sample_line.h"
+#include "health/benchmark/tools/tools.h"
 #include "health/model/check.h"
 #include "health/model/majority.h"
 #include "scheduler/text/number.h"

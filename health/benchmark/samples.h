@@ -1,4 +1,4 @@
-// What benchmarks printed (tools/sample_line.h), as samples, and these as findings. Pure.
+// What benchmarks printed (tools/tools.h), as samples, and these as findings. Pure.
 //
 // Lines come from another process, perhaps a killed one, perhaps on another node: nothing in them
 // is trusted. A line that has no end may have lost a part of its number, and is none.

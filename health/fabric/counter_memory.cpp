@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "health/fabric/judges.h"
-#include "health/fabric/text_cursor.h"
+#include "health/fabric/readers.h"
 
 namespace muster {
 

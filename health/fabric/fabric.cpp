@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "health/fabric/text_cursor.h"
+#include "health/fabric/readers.h"
 
 namespace muster {
 

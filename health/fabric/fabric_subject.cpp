@@ -13,9 +13,9 @@ int rank_of(const HealthFinding& finding) {
 }
 
 void append(std::vector<std::string>& kept, const std::vector<std::string>& more) {
-  constexpr std::size_t evidence_max = 8;  // of one subject
+  constexpr std::size_t lines_of_subject = 8;  // of one subject
   for (const std::string& line : more) {
-    if (kept.size() < evidence_max && std::ranges::find(kept, line) == kept.end()) {
+    if (kept.size() < lines_of_subject && std::ranges::find(kept, line) == kept.end()) {
       kept.push_back(line);
     }
   }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <set>
 
-#include "health/fabric/text_cursor.h"
+#include "health/fabric/readers.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "health/benchmark/tools/infiniband.h"
+#include "health/benchmark/tools/tools.h"
 #include "health/model/source_files.h"
 
 namespace muster {

@@ -12,14 +12,192 @@
 // hide one of a link and neither takes more than three rounds.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <random>
+#include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include "health/fault_isolation/suspect.h"
+#include "health/model/finding.h"
 
 namespace muster {
+
+// What a result of a pair is called beside all others, what is known of one node from the pairs it
+// was in, and what follows from it. Pure.
+//
+//   open ──a good pair with a known-good partner──► cleared
+//     └──two bad or two unknown, beyond noise──► confirmed ──its rails are tested──► named
+
+// The nouns of a search: nodes below leaf switches, a test of two nodes, and what is said at
+// the end. Bandwidths are GB/s, deviations are fractions.
+
+// The place of a node in the list that a search was given.
+using NodeIndex = std::size_t;
+
+struct PairNode {
+  std::string name;
+  std::string leaf;                // where rails have switches of their own: the group of them
+  std::vector<std::string> rails;  // HCAs, in the same order on every node: "mlx5_0"
+};
+
+// Both ways at once. Without a rail: over all of them, the slowest counts.
+struct PairTest {
+  NodeIndex a = 0;
+  NodeIndex b = 0;
+  std::optional<std::size_t> rail;
+  friend bool operator==(const PairTest&, const PairTest&) = default;
+};
+
+struct PairResult {
+  PairTest test;
+  std::optional<double> gb_per_s;  // nothing: there was no result
+};
+
+// Tests that run at the same time. A rail of a node is in one of them at most.
+struct PairRound {
+  int number = 1;
+  std::vector<PairTest> tests;
+};
+
+// What a number that deviates is called.
+struct SearchLimits {
+  double bad_below_median = 0.05;
+  // Between the two a pair counts neither as bad nor as good, and is measured again: at 2 % of
+  // noise one of 25 good pairs, and one of 2,000 that are 10 % slow is better than this.
+  double doubtful_below_median = 0.035;
+  // The mean of all measurements of what is named lies this many deviations of a mean below the
+  // median: at 2 % of noise and 1,024 nodes two chance results in a row come about once in 25 runs.
+  double deviations_to_name = 5.75;
+  // Of fewer results than this the noise is taken to be 2 % at least.
+  std::size_t results_for_noise = 8;
+  double noise_of_few = 0.02;
+  // A second rail of one node is named beyond this: beyond 2.5 one of seven good ones is in every
+  // 23rd node, here in every 600th.
+  double deviations_of_a_second_rail = 3.5;
+  // A leaf with half of its pairs bad is in trouble itself. Of fewer bad pairs than this one or two
+  // nodes may be the cause: there round B decides.
+  double leaf_guard = 0.5;
+  std::size_t leaf_guard_min_pairs = 3;
+  int max_rounds = 6;  // one fault takes three; more only while partners are lacking
+};
+
+struct SearchSettings {
+  std::uint64_t seed = 0;       // new for each run and logged: two bad nodes shall part
+  std::optional<double> floor;  // GB/s, of a rail or of the slowest of all
+  SearchLimits limits;
+};
+
+enum class FaultKind {
+  node,   // itself: GPU, PCIe, memory; all of its rails, or none of them alone
+  rail,   // of a node: its HCA, cable or leaf port
+  path,   // between two nodes that are good elsewhere: a link of it, if they are below two leaves
+  leaf,   // trouble of all below it: nobody is drained
+  infra,  // of most leaves: nobody is drained
+  doubtful,  // a node bad twice, within the noise: watch it
+  clean      // pairs do not show it: bisect the group, then it is the user's or infra
+};
+
+struct FaultVerdict {
+  FaultKind kind = FaultKind::clean;
+  std::vector<std::string> names = {};  // the node; the two nodes of a path; the leaves
+  std::string rail = {};                // of kind rail
+  bool no_result = false;               // it does not answer, rather than being slow
+  bool path_possible = false;           // its partner was below another leaf
+  std::vector<std::string> evidence = {};
+};
+
+inline constexpr std::array<std::string_view, 7> fault_kind_words{
+    "node", "rail", "path", "leaf", "infra", "doubtful", "clean"};
+constexpr std::string_view word_of(FaultKind kind) {
+  return fault_kind_words.at(static_cast<std::size_t>(kind));
+}
+// Only a node and its rails are drained.
+constexpr bool drains(FaultKind kind) {
+  return kind == FaultKind::node || kind == FaultKind::rail;
+}
+
+enum class PairGrade { good, doubtful, bad, unknown };
+
+// What is usual for one kind of test, from all results of it, and what a result is called beside
+// that. Robust: the median and the median of the distances from it. One lane for tests over all
+// rails, else one for each rail.
+class Baseline {
+ public:
+  Baseline() = default;
+  Baseline(std::vector<std::vector<double>> values_by_lane, std::optional<double> floor,
+           const SearchLimits& limits);
+
+  PairGrade grade(std::size_t lane, std::optional<double> value) const;
+  // From the median, as a fraction of it: -0.1 is 10 % slower.
+  double deviation(std::size_t lane, double value) const;
+  // One standard deviation of a healthy result, as a fraction: as measured; and as it is assumed
+  // before anything is named, since a few results may be alike by chance.
+  double noise() const { return noise_; }
+  double noise_to_name() const {
+    return is_of_few_ ? std::max(noise_, limits_.noise_of_few) : noise_;
+  }
+  double median(std::size_t lane) const { return lane < medians_.size() ? medians_[lane] : 0; }
+
+ private:
+  std::vector<double> medians_;
+  double noise_ = 0;
+  bool is_of_few_ = true;
+  std::optional<double> floor_;
+  SearchLimits limits_;
+};
+
+// Whether `count` results with this mean deviation are beyond chance.
+bool is_beyond_noise(double mean_deviation, std::size_t count, double noise, double deviations);
+
+// One measurement of a node.
+struct PairReading {
+  NodeIndex partner = 0;
+  bool partner_is_good = false;  // known by now
+  bool is_explained = false;     // the partner failed with a known-good one: it says nothing here
+  bool across = false;           // the partner is below another leaf
+  int round = 0;
+  PairGrade grade = PairGrade::unknown;
+  double deviation = 0;
+  std::optional<double> gb_per_s;
+  std::size_t weight = 1;  // results that the deviation is the mean of
+};
+
+enum class SuspectState { open, cleared, confirmed };
+
+// Bad or silent.
+bool fails(const PairReading& reading);
+// Together with a node that is known to be good.
+bool failed_with_good(const std::vector<PairReading>& readings);
+
+SuspectState state_of(const std::vector<PairReading>& readings, double noise,
+                      const SearchLimits& limits);
+
+// Bad twice or more; short of `confirmed` only by the noise.
+bool is_bad_twice(const std::vector<PairReading>& readings);
+// It was its silence that counted.
+bool gave_no_result(const std::vector<PairReading>& readings);
+bool had_bad_pair_across(const std::vector<PairReading>& readings);
+// Pairs with known-good partners: after two of them nothing more is asked.
+std::size_t readings_with_good(const std::vector<PairReading>& readings);
+
+// Of rails that were tested one by one: all, when some are bad and none is good. Else the worst one
+// that is bad, others that are bad beyond noise (of eight good rails one would be below the limit
+// too often), and silent ones of a node that gave no result before.
+std::vector<std::size_t> failing_rails(const std::vector<PairReading>& rails, bool was_silent,
+                                       double noise, const SearchLimits& limits);
+
+// All rails as one reading: as bad as the worst one, or as all of them on the average when all
+// fail.
+PairReading reading_of_rails(const std::vector<PairReading>& rails,
+                             const std::vector<std::size_t>& failing);
+
+// "with n5 in round 2: 43.1 GB/s, 10.3 % below the median".
+std::string text_of(const PairReading& reading, const std::string& partner);
 
 // ---- the cases
 

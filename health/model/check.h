@@ -83,7 +83,7 @@ struct CheckSpec {
   bool is_often_shared = false;
   bool is_of_link = false;  // links train for minutes after a boot
   SourceGroup group = SourceGroup::none;
-  // For read_files, besides what all checks of the group read (health/checks/*/sources.h).
+  // For read_files, besides what all checks of the group read (gpu_sources, infiniband_sources).
   std::initializer_list<std::string_view> reads{};
   std::vector<std::string> (*reads_for)(const HealthProfile&) = nullptr;
   std::initializer_list<CheckLimit> limits{};

@@ -15,7 +15,6 @@
 #include "health/model/finding.h"
 #include "health/model/profile.h"
 #include "health/monitor/check_run.h"
-#include "health/verdict/check_rules.h"
 #include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/text/clock.h"

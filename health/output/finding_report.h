@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "health/model/finding.h"
 #include "health/model/profile.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"
 #include "scheduler/text/clock.h"
 #include "scheduler/text/fields.h"
@@ -84,5 +85,64 @@ std::vector<FindingReport> worst_first(std::vector<FindingReport> reports);
 
 // "131 1/h"; the value as it was found.
 std::string value_text(const FindingReport& report);
+
+// Findings as the answer of a Nagios plugin: one line and an exit code.
+
+// Longer lines are cut by what reads them, in the middle of a number.
+inline constexpr std::size_t nagios_text_most = 1024;
+
+struct PluginAnswer {
+  std::string line;  // without its end: "MUSTER CRITICAL - … | checks=96 …"
+  int exit_code = 3;
+};
+
+// Nothing was checked: unknown. `verdict`: what the whole has been found to be; then checks that
+// are unknown are told, and only warnings make it worse than ok. Without one the worst counts.
+// Counters that a first run has nothing to compare with yet (`first_readings`) were looked at, and
+// nothing is wrong with them.
+PluginAnswer nagios_answer(const std::vector<FindingReport>& reports,
+                           HostNames hosts = HostNames::left_out, int first_readings = 0,
+                           std::optional<MonitorCode> verdict = std::nullopt);
+
+// Findings as the text file that a node exporter reads. No job in the labels, which would make a
+// series of its own each time; the host only where findings are of several: the scraper adds its
+// own.
+
+// Backslash, quote and line end escaped; what is no printable ASCII is written as `?`.
+std::string prometheus_label(std::string_view text);
+
+// The whole file. A check and device twice would make the exporter refuse it: the worst one counts.
+std::string prometheus_text(const std::vector<FindingReport>& reports, Time last_run,
+                            HostNames hosts = HostNames::left_out);
+
+// What muster says to Slurm: commands as argv vectors, and exit codes of its hooks. Runs nothing.
+
+// scontrol reads a name as a list: `n[1-9]` and `ALL` are many nodes. Such a name is no node's.
+bool is_slurm_node_name(const std::string& name);
+
+// Nothing: no name of one node, or a reason that is none.
+std::optional<std::vector<std::string>> slurm_drain(const std::string& node,
+                                                    const std::string& reason);
+std::optional<std::vector<std::string>> slurm_undrain(const std::string& node);
+
+struct SlurmNode {
+  std::string name;
+  bool is_drained = false;
+  std::string reason;  // as Slurm has it
+};
+
+// What the health check program does about its node; nothing: leave it as it is.
+std::optional<std::vector<std::string>> slurm_action(const SlurmNode& node, const Streaks& streaks,
+                                                     const CheckRules& rules,
+                                                     const NodeVerdict& verdict);
+
+// Of a prolog: 1 drains the node and requeues the job.
+inline int slurm_exit_code(const PrologAnswer& answer) {
+  return std::holds_alternative<StartJob>(answer) ? 0 : 1;
+}
+// Of an epilog or a health check: whether a drain stands.
+inline int slurm_exit_code(const NodeVerdict& verdict) {
+  return verdict.is_drained() ? 1 : 0;
+}
 
 }  // namespace muster

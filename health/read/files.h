@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "health/model/source_files.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -63,5 +64,13 @@ FileReading failed_reading(int error_number);
 
 // The number behind a key, in what a call told.
 std::optional<std::int64_t> probe_number(std::string_view text, std::string_view key);
+
+// The counterpart of read_files: what was read, as a directory that reads the same. Touches the
+// disk; blocks as a write does.
+
+// Below `root`, an empty directory. Links are written last, so that no file is written through one.
+// What no file can be, such as a read that failed, goes to `.probes` (files.h). Missing files
+// stay missing. An Error: what could not be written.
+Status write_files(const SourceFiles& files, const std::string& root);
 
 }  // namespace muster

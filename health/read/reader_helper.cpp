@@ -14,12 +14,11 @@
 #include <utility>
 #include <variant>
 
-#include "health/nvml/event_source.h"
 #include "health/nvml/library.h"
 #include "health/read/files.h"
+#include "health/read/helper_process.h"
 #include "health/read/node_reader.h"
 #include "health/read/reader_protocol.h"
-#include "health/read/shared_stream.h"
 
 namespace muster {
 

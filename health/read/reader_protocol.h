@@ -31,7 +31,7 @@
 
 #include "health/model/gpu_readings.h"
 #include "health/model/source_files.h"
-#include "health/nvml/event_source.h"
+#include "health/nvml/library.h"
 #include "health/nvml/reader.h"
 #include "scheduler/text/fields.h"
 

@@ -1,7 +1,7 @@
 // What the agents of a job's nodes still owe: a pure function of State, so that repeating it after
 // a reconnection or a crash is always right.
 #include "scheduler/decide/decide.h"
-#include "scheduler/placement/absence.h"
+#include "scheduler/placement/allocate.h"
 #include "scheduler/placement/candidates.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

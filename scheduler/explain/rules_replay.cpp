@@ -2,7 +2,7 @@
 
 #include "scheduler/apply/apply.h"
 #include "scheduler/failure/classify.h"
-#include "scheduler/failure/evidence.h"
+#include "scheduler/failure/first_failure.h"
 #include "scheduler/restart/policy.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/sentences.h"

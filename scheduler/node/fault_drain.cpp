@@ -1,9 +1,9 @@
 #include "scheduler/node/fault_drain.h"
 
 #include <algorithm>
+#include <set>
 
 #include "scheduler/model/node_fault.h"
-#include "scheduler/node/breaker.h"
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/remediation.h"
@@ -82,6 +82,112 @@ bool stops(const Attempt& attempt, const NodeFaulted& one) {
   return one.fault.stops_job && node && is_active(*node);
 }
 
+// The nodes among which a check may drain some.
+struct Fleet {
+  std::string name;  // of the target; empty: of no live job's
+  std::size_t size = 0;
+  std::vector<const Node*> known;
+  BreakerProfile limits;
+};
+
+// That of the job that it works for; else of the first job that may get it.
+const ComputeTarget* target_of(const State& state, const Node& node) {
+  const Job* owner = node.owner ? find_job(state, *node.owner) : nullptr;
+  if (owner && has_node(owner->target, node.id)) return &owner->target;
+  for (const auto& [id, job] : state.jobs) {
+    if (has_node(job.target, node.id)) return &job.target;
+  }
+  return nullptr;
+}
+
+// What is left of targets whose jobs have ended.
+Fleet fleet_of_nobody(const State& state) {
+  std::set<NodeId> of_somebody;
+  for (const auto& [id, job] : state.jobs) {
+    for (const NodeAddress& address : job.target.nodes) of_somebody.insert(address.id);
+  }
+  Fleet fleet;
+  for (const auto& [id, node] : state.nodes) {
+    if (!of_somebody.contains(id)) fleet.known.push_back(&node);
+  }
+  fleet.size = fleet.known.size();
+  return fleet;
+}
+
+Fleet fleet_of(const State& state, const Node& node) {
+  const ComputeTarget* target = target_of(state, node);
+  if (!target) return fleet_of_nobody(state);
+  Fleet fleet{target->name, target->nodes.size(), {}, {}};
+  if (target->health) fleet.limits = target->health->breaker;
+  for (const NodeAddress& address : target->nodes) {
+    if (const Node* known = find_node(state, address.id)) fleet.known.push_back(known);
+  }
+  return fleet;
+}
+
+bool waits_to_settle(const NodeFault& fault) {
+  return fault.shared_cause && !fault.stops_job;
+}
+
+// All nodes of a target that has several are too many for what they may share.
+std::size_t drains_most(const Fleet& fleet, const NodeFault& fault) {
+  const double share = static_cast<double>(fleet.size) * std::max(0.0, fleet.limits.fleet_pct);
+  // A hair more: a product that is 3 by the book may be 2.9999….
+  const auto part = static_cast<std::size_t>(share / 100 + 1e-9);
+  const std::size_t most =
+      std::max(static_cast<std::size_t>(std::max(0, fleet.limits.min_nodes)), part);
+  if (!waits_to_settle(fault) || fleet.size < 2) return most;
+  return std::min(most, fleet.size - 1);
+}
+
+Milliseconds window_of(const Fleet& fleet) {
+  return Seconds{std::max(0, fleet.limits.window_s)};
+}
+
+bool is_drained_now(const Turn& turn, const NodeId& id, const std::string& check) {
+  return std::ranges::any_of(turn.decisions, [&](const Decision& decision) {
+    const auto* faulted = std::get_if<NodeFaulted>(&decision);
+    return faulted && faulted->node == id && faulted->fault.check == check;
+  });
+}
+
+bool has_it_lately(const Turn& turn, const Node& node, const std::string& check, Time begin) {
+  return std::ranges::any_of(node.faults, [&](const NodeFault& fault) {
+    if (fault.check != check || !calls_for_drain(node, fault) || is_withheld(turn, node, fault)) {
+      return false;
+    }
+    const auto told = node.faults_told.find(fault.id);
+    return told != node.faults_told.end() && told->second > begin;
+  });
+}
+
+// Of what settles, those that will be drained count as well as those that were.
+bool counts(const Turn& turn, const Node& node, const NodeFault& fault, Milliseconds window) {
+  const Time begin = turn.moment.now() - window;
+  const auto& drain = node.fault_drain;
+  if (drain && drain->fault.check == fault.check && drain->since > begin) return true;
+  if (is_drained_now(turn, node.id, fault.check)) return true;
+  return waits_to_settle(fault) &&
+         has_it_lately(turn, node, fault.check, begin - shared_cause_settles);
+}
+
+// Whose remedies were in vain.
+std::vector<NodeId> found_by(const Turn& turn, const Fleet& fleet, const std::string& check,
+                             Milliseconds window) {
+  const Time begin = turn.moment.now() - window;
+  std::set<NodeId> remedied;
+  for (const RemedyTaken& taken : turn.state.remedies) {
+    if (taken.check == check && taken.asked_at > begin) remedied.insert(taken.node);
+  }
+  std::vector<NodeId> found;
+  for (const Node* node : fleet.known) {
+    if (remedied.contains(node->id) || is_drained_now(turn, node->id, check)) {
+      found.push_back(node->id);
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 void handle_faults(Turn& turn) {
@@ -110,6 +216,86 @@ const NodeFaulted* stopping_fault(const Attempt& attempt, const NodeId* node) {
     return stops(attempt, one) && (!node || one.node == *node);
   });
   return found == attempt.faulted.end() ? nullptr : &*found;
+}
+
+// Since somebody said that the node is sound, only what was found later counts.
+bool calls_for_drain(const Node& node, const NodeFault& fault) {
+  const bool is_news = !node.cleared_at || fault.since > *node.cleared_at;
+  return is_news && fault.enforced && fault.remedy >= Remedy::drain &&
+         fault.fault_class != FaultClass::user;
+}
+
+bool is_withheld(const Turn& turn, const Node& node, const NodeFault& fault) {
+  std::optional<std::set<std::string>> targets;
+  const auto is_about_it = [&](const std::string& name) {
+    if (check_of_breaker(name) != fault.check) return false;
+    if (!targets) targets = targets_of(turn.state, node.id);
+    return targets->empty() || is_breaker_of(name, *targets);
+  };
+  for (const Decision& decision : turn.decisions) {
+    const auto* opened = std::get_if<BreakerOpened>(&decision);
+    if (opened && opened->is_check && is_about_it(opened->target)) return true;
+  }
+  const auto& all = turn.state.breakers;
+  for (auto it = all.lower_bound(fault.check);
+       it != all.end() && it->first.starts_with(fault.check); ++it) {
+    const Breaker& breaker = it->second;
+    const bool holds = breaker.open_since || (breaker.reset_at && fault.since <= *breaker.reset_at);
+    if (holds && is_about_it(it->first)) return true;
+  }
+  return false;
+}
+
+bool is_rearmed_since(const State& state, const NodeId& node, const NodeFault& fault) {
+  return std::ranges::any_of(state.breakers, [&](const auto& entry) {
+    const auto& [name, breaker] = entry;
+    return breaker.reset_at && fault.since <= *breaker.reset_at &&
+           check_of_breaker(name) == fault.check && is_breaker_of(name, targets_of(state, node));
+  });
+}
+
+std::vector<std::string> checks_withheld(const State& state, const std::string& target) {
+  std::set<std::string> checks;
+  for (const auto& [name, breaker] : state.breakers) {
+    const bool is_open = breaker.is_check && breaker.open_since;
+    if (is_open && is_breaker_of(name, {target})) checks.emplace(check_of_breaker(name));
+  }
+  return {checks.begin(), checks.end()};
+}
+
+std::vector<std::string> checks_withheld_on(const State& state, const NodeId& node) {
+  const bool is_any = std::ranges::any_of(
+      state.breakers, [](const auto& one) { return one.second.is_check && one.second.open_since; });
+  std::set<std::string> checks;
+  for (const std::string& target : is_any ? targets_of(state, node) : std::set<std::string>()) {
+    const auto withheld = checks_withheld(state, target);
+    checks.insert(withheld.begin(), withheld.end());
+  }
+  return {checks.begin(), checks.end()};
+}
+
+bool has_settled(Turn& turn, const Node& node, const NodeFault& fault) {
+  if (!waits_to_settle(fault)) return true;
+  const auto told = node.faults_told.find(fault.id);
+  return told == node.faults_told.end() || turn.moment.reached(told->second + shared_cause_settles);
+}
+
+std::optional<BreakerOpened> breaker_against(const Turn& turn, const Node& node,
+                                             const NodeFault& fault) {
+  const Fleet fleet = fleet_of(turn.state, node);
+  const Milliseconds window = window_of(fleet);
+  const std::size_t most = drains_most(fleet, fault);
+  const auto others = std::ranges::count_if(fleet.known, [&](const Node* other) {
+    return other->id != node.id && counts(turn, *other, fault, window);
+  });
+  if (static_cast<std::size_t>(others) < most) return std::nullopt;
+  const std::string of = fleet.name.empty() ? "" : " of " + fleet.name;
+  return BreakerOpened{breaker_name(fault.check, fleet.name),
+                       node.id.value + " would be drained too (" + fault.what + "): more than " +
+                           count_text(most, "node") + of + " failing " + fault.check + " within " +
+                           duration_text(window) +
+                           " look like one fault of network, storage or power",
+                       true, window, found_by(turn, fleet, fault.check, window)};
 }
 
 }  // namespace muster

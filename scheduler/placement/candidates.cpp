@@ -6,7 +6,7 @@
 
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/node/status.h"
-#include "scheduler/placement/absence.h"
+#include "scheduler/placement/allocate.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"

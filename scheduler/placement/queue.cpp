@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "scheduler/model/exit_code.h"
-#include "scheduler/placement/absence.h"
+#include "scheduler/placement/allocate.h"
 #include "scheduler/placement/candidates.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

@@ -4,7 +4,7 @@
 // `stop` of a built-in rule holds only until the attempt has made progress (policy.cpp): a
 // program that trained for an hour is not stopped for good on the word of a pattern, unless
 // it diverged.
-#include "scheduler/restart/built_in_rules.h"
+#include "scheduler/restart/rule_book.h"
 
 namespace muster {
 

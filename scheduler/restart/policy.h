@@ -2,6 +2,11 @@
 // end of the job and its exit code. Classes and defaults as in the job file's failure-class table.
 #pragma once
 
+#include <optional>
+#include <vector>
+
+#include "scheduler/model/record.h"
+#include "scheduler/model/result.h"
 #include "scheduler/state/state.h"
 
 namespace muster {
@@ -19,5 +24,14 @@ Milliseconds retry_delay(const RestartSettings& settings, int n);
 // +-20 %, the same for the same job and attempt, so that jobs that failed together do not return
 // together.
 Milliseconds with_jitter(Milliseconds delay, const JobId& job, AttemptId attempt);
+
+// `muster resume JOB`: what a finished job's records say about going on with it.
+
+// `records`: everything journaled about the job. Fails for a job that has not ended, and for one
+// that ended well unless it is said where to go back to. After an end that casts doubt on what was
+// saved, only a certified checkpoint will do, also when none was asked for.
+Result<ResumeRequested> resume_request(const std::vector<Record>& records,
+                                       std::optional<std::int64_t> from_step,
+                                       bool from_certified = false);
 
 }  // namespace muster

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <functional>
 
-#include "scheduler/restart/built_in_rules.h"
-
 namespace muster {
 
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/model/job_spec.h"
 #include "scheduler/model/record.h"
 #include "scheduler/restart/pattern.h"
 
@@ -56,5 +57,10 @@ std::vector<int> xids_in(const std::vector<std::string>& lines);
 
 // "exit_code 3 or 40-49, signal 9, stderr_regex 'x', xid 79"
 std::string condition_text(const RestartRule& rule);
+
+// The failures that every site meets, as rules: what a rank says or how it dies, whose fault that
+// usually is, what to do, and one sentence of advice. Asked after the job's and the site's rules.
+
+const std::vector<RestartRule>& built_in_rules();
 
 }  // namespace muster

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/health/host.h"
 #include "cli/health/result.h"
+#include "cli/health/run.h"
 #include "health/model/check.h"
 #include "scheduler/text/duration.h"
 

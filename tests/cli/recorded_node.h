@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cli/health/sources.h"
-#include "health/read/recording.h"
+#include "health/read/files.h"
 #include "scheduler/model/result.h"
 #include "tests/health/fake_host.h"
 #include "tests/health/fake_node.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "health/checks/gpu/sources.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/model/source_files.h"
 #include "scheduler/text/pattern.h"
 #include "tests/health/fake_host.h"

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "health/checks/gpu/judge.h"
-#include "health/checks/gpu/sources.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "tests/health/nvml_fixture.h"
 
 namespace muster {

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 
-#include "scheduler/restart/built_in_rules.h"
 #include "scheduler/restart/pattern.h"
 #include "scheduler/restart/rule_book.h"
 #include "tests/catch.h"

@@ -2,7 +2,7 @@
 // programs of the jobs behave.
 #include "launcher/staging/blob_store.h"
 #include "launcher/staging/trees_file.h"
-#include "scheduler/restart/resume_request.h"
+#include "scheduler/restart/policy.h"
 #include "scheduler/state/lookup.h"
 #include "tests/sim/time_units.h"
 #include "tests/sim/world.h"

@@ -12,7 +12,7 @@
 #include "cli/terminal/table.h"
 #include "health/benchmark/samples.h"
 #include "health/model/performance.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/text.h"
 

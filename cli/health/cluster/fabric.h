@@ -26,7 +26,7 @@
 #include "cli/terminal/common_options.h"
 #include "health/fabric/judges.h"
 #include "health/fabric/tools.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
 #include "scheduler/text/clock.h"
 
 namespace muster {

@@ -12,10 +12,9 @@
 
 #include "cli/client/targets.h"
 #include "cli/health/cluster/nodes.h"
-#include "cli/health/cluster/pairs_plan.h"
-#include "cli/health/idle.h"
 #include "cli/health/profile.h"
 #include "cli/health/result.h"
+#include "cli/health/sources.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"

@@ -1,4 +1,4 @@
-#include "cli/health/cluster/pairs_plan.h"
+#include "cli/health/cluster/pairs.h"
 
 #include <algorithm>
 #include <iterator>

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "health/benchmark/tools/sample_line.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 

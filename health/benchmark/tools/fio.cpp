@@ -12,8 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "health/benchmark/tools/sample_line.h"
-
 namespace muster {
 
 namespace {

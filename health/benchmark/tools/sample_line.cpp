@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/sample_line.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <algorithm>
 #include <cstdio>

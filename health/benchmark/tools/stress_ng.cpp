@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "health/benchmark/tools/sample_line.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 

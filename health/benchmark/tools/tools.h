@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,5 +141,96 @@ std::vector<std::string> nccl_tests_argv(const AllReduceCall& call);
 
 // allreduce8_gb_per_s of eight GPUs, or ib_loop_allreduce_gb_per_s.
 std::vector<PerformanceSample> nccl_tests_samples(const AllReduceCall& call, const ToolRun& run);
+
+// The lines that a benchmark prints, one for each number, at once, so that a kill loses none of
+// those before it; health/benchmark/samples.h reads them:
+//
+//   metric device value
+//   metric device error TEXT        it could not be measured
+//   metric device absent TEXT       the tool that measures it is not installed
+//   metric device COUNT fail TEXT   of counted faults, unless there is none: which;
+//   metric device COUNT warn TEXT   `warn` where all of them are slight
+//   waited_pct - PERCENT            of its time the tool waited for a processor: no metric
+//
+// The node itself is the device "-".
+
+inline constexpr std::string_view probe_node_device = "-";
+inline constexpr std::string_view probe_waited_word = "waited_pct";
+inline constexpr std::size_t probe_text_max = 300;
+
+// One line of readable characters, whatever a tool said.
+std::string probe_text(std::string_view text);
+std::string last_tool_line(std::string_view text);  // "" where nothing was said
+
+void print_sample(const PerformanceSample& sample);
+void print_samples(std::span<const PerformanceSample> samples);
+void print_waited(double percent);
+
+struct BenchmarkTool {
+  const char* program;
+  const char* package;  // that has it
+};
+
+PerformanceSample number_of(std::string_view metric, double value, std::string device = {});
+PerformanceSample number_of(std::string_view metric, const Result<double>& value);
+PerformanceSample no_number(std::string_view metric, const std::string& why);
+
+// Why a run gave no number: the tool is not installed, did not end, or what it said last.
+PerformanceSample no_number(std::string_view metric, const BenchmarkTool& tool, const ToolRun& run);
+// Of each metric.
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const std::string& why);
+std::vector<PerformanceSample> no_numbers(std::span<const std::string_view> metrics,
+                                          const BenchmarkTool& tool, const ToolRun& run);
+
+// "dcgmi ended with 1: …", of a tool that is there.
+std::string why_no_number(const BenchmarkTool& tool, const ToolRun& run);
+
+// InfiniBand bandwidth and latency by the perftest tools (https://github.com/linux-rdma/perftest,
+// 4.5), which this runs and ends: from one HCA of the node to the next, and between the same HCAs
+// of two nodes, one pair after the other. One end serves, the other connects to it over TCP and
+// measures. Their JSON is not valid: the table is read. Prints what it finds; the serving end of
+// two nodes prints nothing.
+
+enum class PerftestKind { write_bandwidth, write_latency };
+
+struct PerftestCall {
+  PerftestKind kind = PerftestKind::write_bandwidth;
+  std::string device;  // "mlx5_0"
+  int port = 1;
+  std::uint16_t tcp_port = 18515;
+  std::string server;            // the host to connect to; empty: this end serves
+  std::optional<int> gpu;        // whose memory is written; nothing: the host's
+  std::chrono::seconds time{5};  // of a bandwidth
+};
+
+std::vector<std::string> perftest_argv(const PerftestCall& call);
+
+// Of the last line of numbers below the title: the average, Gb/s, or the 99th percentile, us.
+// Nothing when it is not positive, or there is no such table.
+std::optional<double> read_perftest(PerftestKind kind, std::string_view output);
+
+// What a run of the measuring end says; without a number, why.
+PerformanceSample perftest_sample(const PerftestCall& call, const std::string& metric,
+                                  const ToolRun& run);
+
+struct HcaPort {
+  std::string device;
+  int port = 1;
+};
+// "mlx5_0", "mlx5_0:1"
+Result<HcaPort> read_hca_port(const std::string& text);
+
+struct InfinibandProbeOptions {
+  std::vector<HcaPort> ports;
+  std::uint16_t tcp_port = 18515;  // and those after it
+  std::chrono::seconds time{5};    // of one bandwidth
+  int gpus = 0;                    // whose memory is written, the i-th HCA's that of GPU i
+  std::string server;              // of a pair
+};
+
+void probe_infiniband_loop(const InfinibandProbeOptions& options);
+void serve_infiniband_pair(const InfinibandProbeOptions& options);
+void probe_infiniband_pair(const InfinibandProbeOptions& options);
 
 }  // namespace muster

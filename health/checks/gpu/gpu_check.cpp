@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "health/checks/gpu/sources.h"
 #include "health/model/profile.h"
+#include "scheduler/text/pattern.h"
 
 namespace muster {
 
 namespace {
 
 constexpr int code_not_supported = 3;
-constexpr int links_max = 72;  // more than any GPU has
+constexpr int gpu_links_max = 72;  // more than any GPU has
 constexpr double seconds_min = 1e-3;
 
 std::string key_of(const std::string& device, std::string_view key) {
@@ -28,6 +28,55 @@ std::string why_missing(const GpuReadings& gpus, const std::string& key) {
   const GpuReading* reading = gpus.find(key);
   if (reading == nullptr) return "it was not queried";
   return reading->rc != 0 ? nvml_code_text(reading->rc) : "it says '" + reading->value + "'";
+}
+
+// The table's remedy stays as the next step where it is harder than what the driver wants.
+void follow(HealthFinding& finding, const HealthFinding& driver) {
+  const CheckSeverity table = finding.severity;
+  finding.severity = driver.severity;
+  if (table.remedy > driver.severity.remedy)
+    finding.severity.on_recurrence = table.remedy;
+  else if (table.on_recurrence && *table.on_recurrence > driver.severity.remedy)
+    finding.severity.on_recurrence = table.on_recurrence;
+  finding.evidence.push_back("the driver wants: " + driver.value);
+}
+
+// The driver knows best how its GPU is brought back.
+void follow_driver(std::vector<HealthFinding>& findings) {
+  std::map<std::string, HealthFinding> drivers;
+  for (const HealthFinding& one : findings) {
+    if (one.check == "gpu.recovery_action" && one.status == CheckStatus::fail)
+      drivers.emplace(one.device, one);
+  }
+  for (HealthFinding& one : findings) {
+    const auto driver = drivers.find(one.device);
+    const bool is_judged = one.status == CheckStatus::fail && one.severity.remedy != Remedy::warn &&
+                           one.fault_class == FaultClass::node;
+    if (driver != drivers.end() && is_judged && one.check != "gpu.recovery_action")
+      follow(one, driver->second);
+  }
+}
+
+bool has_driver(const GpuReadings& readings) {
+  constexpr int driver_not_loaded = 9;
+  constexpr int library_not_found = 12;
+  const GpuReading* init = readings.find("init");
+  return init == nullptr || (init->rc != driver_not_loaded && init->rc != library_not_found);
+}
+
+constexpr const char* pci_devices = "/sys/bus/pci/devices";
+constexpr std::int64_t vendor_nvidia = 0x10de;
+constexpr std::int64_t class_vga = 0x0300;
+constexpr std::int64_t class_3d = 0x0302;
+
+constexpr const char* device_files[] = {
+    "config",    "current_link_width",  "max_link_width",   "current_link_speed", "max_link_speed",
+    "numa_node", "aer_dev_correctable", "aer_dev_nonfatal", "aer_dev_fatal"};
+
+bool is_gpu(const SourceFiles& files, const std::string& address) {
+  const std::int64_t kind = files.number(pci_file(address, "class")).value_or(0) >> 8;
+  return files.number(pci_file(address, "vendor")) == vendor_nvidia &&
+         (kind == class_vga || kind == class_3d);
 }
 
 }  // namespace
@@ -101,7 +150,7 @@ std::optional<std::int64_t> GpuCheck::growth(std::initializer_list<std::string_v
 std::optional<std::int64_t> GpuCheck::growth_of_links(std::string_view prefix,
                                                       std::string_view suffix) {
   std::optional<std::int64_t> sum;
-  for (int link = 0; link < links_max; ++link) {
+  for (int link = 0; link < gpu_links_max; ++link) {
     const std::string key = std::string(prefix) + std::to_string(link) + std::string(suffix);
     if (gpu_.situation.now.find(key_of(gpu_.device, key)) == nullptr) break;
     if (const auto grown = growth({key})) sum = sum.value_or(0) + *grown;
@@ -192,6 +241,62 @@ std::optional<bool> same_flag(BaselineNode& node, const std::string& key, const 
   if (first != nullptr && first->rc == code_not_supported) return std::nullopt;
   const auto number = same_number(node, key, fact);
   return number ? std::optional(*number != 0) : std::nullopt;
+}
+
+std::span<const CheckSpec> gpu_checks() {
+  static const std::vector<CheckSpec> all =
+      joined_rows({gpu_node_checks(), gpu_link_checks(), gpu_state_checks()});
+  return all;
+}
+
+std::vector<HealthFinding> judge_gpus(const GpuSituation& situation) {
+  const auto expected = situation.profile.gpu.count;
+  if (expected ? *expected == 0 : !has_driver(situation.now)) return {};
+  GpuLook look{situation, {}};
+  for (const std::string& device : situation.now.devices())
+    look.gpus.push_back(view_of_gpu(situation, device));
+  CheckInput input{situation.files, situation.profile};
+  input.gpu = &look;
+  std::vector<HealthFinding> findings = judge_group(gpu_checks(), SourceGroup::gpu, input);
+  follow_driver(findings);
+  return findings;
+}
+
+std::string pci_file(const std::string& address, const char* name) {
+  return std::string(pci_devices) + "/" + address + "/" + name;
+}
+
+std::vector<std::string> gpu_sources() {
+  return {"/proc/modules", "/proc/driver/nvidia/version", "/proc/uptime", pci_file("*", "vendor"),
+          pci_file("*", "class")};
+}
+
+std::vector<std::string> gpu_device_sources(const SourceFiles& scanned) {
+  std::vector<std::string> paths;
+  for (const std::string& address : gpus_on_pci(scanned)) {
+    for (const char* name : device_files) paths.push_back(pci_file(address, name));
+  }
+  return paths;
+}
+
+std::vector<std::string> gpus_on_pci(const SourceFiles& scanned) {
+  std::vector<std::string> found = scanned.names_below(pci_devices);
+  std::erase_if(found, [&scanned](const std::string& one) { return !is_gpu(scanned, one); });
+  return found;
+}
+
+std::string kernel_pci_address(std::string_view driver_address) {
+  return normal_pci_address(driver_address).value_or(std::string(driver_address));
+}
+
+std::vector<std::string> gpu_device_nodes(const HealthProfile& profile) {
+  std::vector<std::string> nodes;
+  const int gpus = profile.gpu.count.value_or(0);
+  if (gpus == 0) return nodes;
+  for (int gpu = 0; gpu < gpus; ++gpu) nodes.push_back("open:/dev/nvidia" + std::to_string(gpu));
+  nodes.emplace_back("open:/dev/nvidiactl");
+  nodes.emplace_back("open:/dev/nvidia-uvm");
+  return nodes;
 }
 
 }  // namespace muster

@@ -2,17 +2,51 @@
 // makes the finding. The outcome of a check is a finding, or nothing where there is nothing to say.
 #pragma once
 
+#include <chrono>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "health/checks/gpu/judge.h"
 #include "health/model/baseline.h"
 #include "health/model/check.h"
+#include "health/model/finding.h"
+#include "health/model/gpu_readings.h"
+#include "health/model/profile.h"
+#include "health/model/source_files.h"
 
 namespace muster {
+
+// Judges a node's GPUs: what the driver and the files of the system say, against the profile and
+// against what they said before. Pure: readings in, findings out. What the profile does not say is
+// not judged; a growth needs an earlier reading of the same boot.
+
+// An earlier look at the same node. GPUs are matched by UUID, counters of another boot do not
+// count.
+struct GpuBefore {
+  const GpuReadings& readings;
+  const SourceFiles& files;
+  std::chrono::duration<double> age;
+};
+
+struct GpuSituation {
+  const GpuReadings& now;
+  const SourceFiles& files;  // of gpu_sources() and gpu_device_sources()
+  const HealthProfile& profile;
+  const GpuBefore* before = nullptr;
+  bool is_idle = false;  // no ranks: whatever uses a GPU was left behind
+  const std::map<std::string, std::string>* rank_environment = nullptr;
+};
+
+// All gpu.* checks but those of the kernel log and gpu.dstate. A reading that failed
+// is unknown; one that the GPU does not support is left out unless the profile requires the check;
+// one that was not asked for is left out. On a GPU of which the driver wants more than "none",
+// failures of the node's class follow the driver (gpu.recovery_action). Excluded devices and modes
+// are the caller's. A profile that says 0 GPUs has no findings; neither has one that says nothing
+// where there is no driver.
+std::vector<HealthFinding> judge_gpus(const GpuSituation& situation);
 
 using GpuOutcome = std::optional<HealthFinding>;
 
@@ -117,10 +151,24 @@ std::optional<bool> same_flag(BaselineNode& node, const std::string& key, const 
 
 // The rows of each file of judges.
 std::span<const CheckSpec> gpu_link_checks();
-std::span<const CheckSpec> gpu_memory_checks();
 std::span<const CheckSpec> gpu_node_checks();
-std::span<const CheckSpec> gpu_presence_checks();
-std::span<const CheckSpec> gpu_source_checks();
 std::span<const CheckSpec> gpu_state_checks();
+
+// Which files the GPU checks need. `*` stands for one name in a path.
+
+// Of the node, and of each PCI device what tells whether it is a GPU.
+std::vector<std::string> gpu_sources();
+// Of the GPUs among the devices that were read: their configuration space, links and counters. Not
+// read of other devices, of which there are hundreds.
+std::vector<std::string> gpu_device_sources(const SourceFiles& scanned);
+
+// PCI addresses of NVIDIA's GPUs, "0000:3b:00.0", sorted.
+std::vector<std::string> gpus_on_pci(const SourceFiles& scanned);
+// The driver's "00000000:3B:00.0" as the kernel writes it; what is no address, as it is.
+std::string kernel_pci_address(std::string_view driver_address);
+std::string pci_file(const std::string& address, const char* name);
+
+// For read_files: `open:` of each. Of as many GPUs as the profile says; none where it does not.
+std::vector<std::string> gpu_device_nodes(const HealthProfile& profile);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/sources.h"
 #include "health/model/check_words.h"
 #include "scheduler/text/text.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "health/checks/gpu/gpu_check.h"
-#include "health/checks/gpu/sources.h"
+#include "health/checks/host/processes.h"
 #include "health/model/check_words.h"
 #include "health/model/majority.h"
 #include "scheduler/text/text.h"
@@ -237,6 +237,51 @@ GpuOutcome judge_topology(GpuCheck& check) {
                       std::to_string(std::lround(*wanted)));
 }
 
+// Processes of the driver, or the helper of ours, that are stuck in the kernel in all looks.
+std::vector<HealthFinding> judge_driver_processes(const CheckInput& input) {
+  if (input.profile.gpu.count == 0 || input.looks.empty()) return {};
+  std::vector<ProcessStates> looks;
+  for (const SourceFiles& look : input.looks) looks.push_back(process_states_of(look));
+  if (std::ranges::any_of(looks, &ProcessStates::empty)) {
+    return {make_finding(input.check(), "", CheckStatus::unknown, {}, "none",
+                         "/proc: no process could be read")};
+  }
+  std::vector<std::string> stuck;
+  for (const auto& [pid, process] : looks.front()) {
+    const auto is_stuck = [pid = pid, &name = process.name](const ProcessStates& look) {
+      const auto found = look.find(pid);
+      return found != look.end() && found->second.state == 'D' && found->second.name == name;
+    };
+    const bool is_of_driver =
+        process.name.starts_with("nvidia") || process.name == input.helper_name;
+    if (is_of_driver && std::ranges::all_of(looks, is_stuck))
+      stuck.push_back(std::to_string(pid) + " (" + process.name + ")");
+  }
+  return {make_finding(input.check(), "", stuck.empty() ? CheckStatus::pass : CheckStatus::fail,
+                       stuck.empty() ? "none" : joined(stuck), "none")};
+}
+
+// Whether who launches ranks can open the driver's device nodes.
+std::vector<HealthFinding> judge_device_nodes(const CheckInput& input) {
+  const auto nodes = gpu_device_nodes(input.profile);
+  if (nodes.empty()) return {};
+  HealthFinding finding = make_finding(input.check(), "", CheckStatus::pass, {},
+                                       std::to_string(nodes.size()) + " open");
+  std::size_t open = 0;
+  bool is_refused = false;
+  for (const std::string& node : nodes) {
+    const FileReading& reading = input.files.reading(node);
+    if (reading.ok()) ++open;
+    const bool is_denied = reading.is_missing || reading.error.starts_with("Permission denied");
+    is_refused = is_refused || (!reading.ok() && is_denied);
+    if (!reading.ok()) finding.evidence.push_back(node + ": " + reading.error);
+  }
+  finding.value = std::to_string(open) + " open";
+  if (open == nodes.size()) return {finding};
+  finding.status = is_refused ? CheckStatus::fail : CheckStatus::unknown;
+  return {finding};
+}
+
 }  // namespace
 
 std::span<const CheckSpec> gpu_state_checks() {
@@ -292,6 +337,13 @@ std::span<const CheckSpec> gpu_state_checks() {
        return limit_of(profile, *find_check(finding.check), limit).has_value();
      },
      .judge = on_each_gpu<judge_topology>},
+    {.id = "gpu.devnodes", .source = "/dev/nvidia*", .says = "the launching user can open them",
+     .severity = drain, .fault = setup, .phases = when("P"), .group = gpu,
+     .is_asked = is_set<&HealthProfile::gpu, &GpuProfile::count>,
+     .judge = judge_device_nodes},
+    {.id = "gpu.dstate", .source = "/proc/*/stat", .says = "no nvidia process stuck in the kernel",
+     .severity = stop_reboot, .phases = when("T"), .cost = 20'000us,
+     .group = processes, .judge = judge_driver_processes},
   };
   // clang-format on
   return all;

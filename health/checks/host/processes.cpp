@@ -5,7 +5,6 @@
 
 #include "health/checks/host/host_checks.h"
 #include "health/model/check_words.h"
-#include "health/model/judged_check.h"
 #include "health/read/files.h"
 #include "scheduler/text/text.h"
 

@@ -1,11 +1,10 @@
-#include "health/checks/infiniband/counter_checks.h"
 
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
 #include "health/checks/infiniband/infiniband_checks.h"
-#include "health/checks/infiniband/port_text.h"
+#include "health/checks/infiniband/port.h"
 #include "health/model/check_words.h"
 
 namespace muster {
@@ -56,9 +55,9 @@ std::string unit_of(const CounterLimit& limit) {
 }
 
 std::string growth_text(const CounterRule& rule, const CounterGrowth& growth) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(growth.elapsed);
+  const auto took = std::chrono::duration_cast<std::chrono::seconds>(growth.elapsed);
   return std::string(rule.file) + " from " + std::to_string(growth.from) + " to " +
-         std::to_string(growth.to) + " in " + std::to_string(seconds.count()) + " s";
+         std::to_string(growth.to) + " in " + std::to_string(took.count()) + " s";
 }
 
 std::string saturation_text(std::string_view file, std::uint64_t value) {

@@ -2,17 +2,55 @@
 // out. Pure.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "health/checks/infiniband/link_flaps.h"
 #include "health/checks/infiniband/port.h"
 #include "health/model/check.h"
 #include "health/model/counter_history.h"
+#include "health/model/finding.h"
+#include "health/model/source_files.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
+
+// How often links went down of themselves, as the kernel log told: ib.flap. A link that flaps
+// comes back each time, so its state passes whenever somebody looks. Pure; state is plain data.
+
+// Wall-clock times since 1970, rising.
+struct LinkFlapTrack {
+  std::string device;  // "mlx5_3"
+  std::vector<std::chrono::milliseconds> downs;
+  friend bool operator==(const LinkFlapTrack&, const LinkFlapTrack&) = default;
+
+  MUSTER_FIELDS(device, downs)
+};
+
+class LinkFlaps {
+ public:
+  LinkFlaps() = default;
+  explicit LinkFlaps(const std::vector<LinkFlapTrack>& state);
+
+  // A link of the adapter at the address went down. No flap within the first minutes after boot
+  // (`since_boot`), while drivers and fabric find each other.
+  void observe_down(std::string_view pci_address, const SourceFiles& files,
+                    const HealthProfile& profile, std::chrono::milliseconds at,
+                    std::chrono::seconds since_boot);
+  std::vector<HealthFinding> judge(const CheckInput& input) const;
+  std::vector<LinkFlapTrack> state() const;
+
+ private:
+  HealthFinding judge_port(const CheckInput& input, const InfinibandPort& port,
+                           std::chrono::milliseconds now) const;
+
+  std::map<std::string, LinkFlapTrack> tracks_;  // by device
+};
 
 struct InfinibandFacts {
   const SourceFiles& files;
@@ -107,6 +145,59 @@ std::vector<HealthFinding> on_each_device(const CheckInput& input) {
 // The rows of each file of judges.
 std::span<const CheckSpec> infiniband_counter_checks();
 std::span<const CheckSpec> infiniband_device_checks();
-std::span<const CheckSpec> infiniband_link_checks();
+
+// The InfiniBand devices of a node as a look told them that read all that tells devices, so that
+// looks in between need only read what changes with a link. Pure.
+
+class KnownDevices {
+ public:
+  bool empty() const { return files_.all().empty(); }
+  void forget() { files_ = {}; }
+  // Of files that infiniband_device_sources() were read for; nothing when one could not be, or
+  // there is no port.
+  void remember(const SourceFiles& files);
+  // infiniband_link_sources() of the ports that are known, which need not be listed.
+  std::vector<std::string> link_sources() const;
+  // What link_sources() told of the devices that are known, with what tells them. Those that are
+  // gone are left out; nothing more is known once another one is there.
+  SourceFiles with_links(const SourceFiles& links);
+
+ private:
+  bool has(std::string_view device) const;
+
+  SourceFiles files_;
+};
+
+// Judges how the counters of ports grow: ib.saturated, the error counters of `counters`,
+// ib.transport of `hw_counters`, ib.traffic. First every reading is noted, then the history is
+// judged. Pure, but for the history that is written to.
+
+// More than the limit `name` of the check within `per` fails; with `fails_at` that many do.
+struct CounterLimit {
+  std::string_view name;  // "drain_per_h"
+  std::chrono::seconds per{1};
+  CheckSeverity severity;
+  bool fails_at = false;
+};
+
+// How a file of a port is judged; a check may have several.
+struct CounterRule {
+  std::string_view check;
+  std::string_view file;  // "counters/symbol_error"
+  int bits = 16;
+  std::array<std::optional<CounterLimit>, 2> limits;
+  bool is_optional = false;  // not every driver has it
+};
+std::span<const CounterRule> infiniband_counter_rules();
+// Of a port: all that rules judge, and what it moved.
+std::vector<std::string_view> infiniband_counter_files();
+
+// Notes what all counters of the ports say. Not while links come up after boot: the errors of
+// their training are no fault.
+void note_counters(CounterHistory& history, const SourceFiles& files, const HealthProfile& profile,
+                   std::span<const InfinibandPort> ports, std::chrono::milliseconds now);
+
+// Unknown only because a counter was read for the first time, and will be known with the next run.
+bool is_first_reading(const HealthFinding& finding);
 
 }  // namespace muster

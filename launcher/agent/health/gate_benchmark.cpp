@@ -15,7 +15,7 @@
 
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
-#include "health/benchmark/tools/sample_line.h"
+#include "health/benchmark/tools/tools.h"
 #include "health/model/performance.h"
 #include "health/read/tool_process.h"
 #include "launcher/agent/node/log.h"

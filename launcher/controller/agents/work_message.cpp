@@ -8,7 +8,7 @@
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/keyed_hash.h"
 #include "runtime/protocol/membership.h"
-#include "scheduler/node/breaker.h"
+#include "scheduler/node/fault_drain.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"

@@ -8,7 +8,7 @@
 #include "scheduler/node/fault_drain.h"
 #include "scheduler/node/remediation_run.h"
 #include "scheduler/node/status.h"
-#include "scheduler/restart/resume_request.h"
+#include "scheduler/restart/policy.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/text/text.h"
 

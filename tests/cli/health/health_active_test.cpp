@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/benchmark.h"
-#include "cli/health/idle.h"
+#include "cli/health/sources.h"
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/wire/json_fields.h"
 #include "scheduler/text/duration.h"

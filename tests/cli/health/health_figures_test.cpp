@@ -4,7 +4,7 @@
 #include "cli/health/benchmark.h"
 #include "cli/health/cluster/compare.h"
 #include "cli/health/result.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 

@@ -1,4 +1,3 @@
-#include "cli/health/host.h"
 
 #include <sys/stat.h>
 

@@ -5,7 +5,7 @@
 #include "cli/health/cluster/nodes.h"
 #include "cli/health/result.h"
 #include "health/model/check.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/looked_node.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/health/checks.h"
+#include "cli/health/run.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "health/model/check.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "scheduler/text/duration.h"
 #include "tests/catch.h"
 #include "tests/cli/looked_node.h"

@@ -1,4 +1,4 @@
-#include "cli/health/slurm.h"
+#include "cli/health/run.h"
 
 #include "tests/catch.h"
 

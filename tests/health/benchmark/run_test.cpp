@@ -1,4 +1,4 @@
-#include "health/benchmark/run.h"
+#include "health/benchmark/plan.h"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "health/benchmark/tools/sample_line.h"
+#include "health/benchmark/tools/tools.h"
 #include "health/model/performance.h"
 #include "tests/catch.h"
 #include "tests/health/profile_with_floors.h"

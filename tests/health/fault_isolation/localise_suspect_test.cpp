@@ -1,4 +1,4 @@
-#include "health/fault_isolation/suspect.h"
+#include "health/fault_isolation/search.h"
 
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "health/learn/versions.h"
+#include "health/learn/profile.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,4 +1,4 @@
-#include "health/learn/versions.h"
+#include "health/learn/profile.h"
 
 #include <algorithm>
 

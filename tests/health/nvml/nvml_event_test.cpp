@@ -1,4 +1,4 @@
-#include "health/nvml/event_source.h"
+#include "health/nvml/library.h"
 #include "tests/catch.h"
 #include "tests/health/nvml_fixture.h"
 

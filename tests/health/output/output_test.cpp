@@ -1,8 +1,6 @@
 #include <map>
 
 #include "health/output/finding_report.h"
-#include "health/output/monitors.h"
-#include "health/output/slurm.h"
 #include "health/verdict/streaks.h"
 #include "tests/catch.h"
 #include "tests/health/verdict/verdict_builders.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <string_view>
 
+#include "health/read/helper_process.h"
 #include "health/read/node_reader.h"
 #include "health/read/reader_protocol.h"
-#include "health/read/shared_stream.h"
 
 using namespace muster;
 

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "health/read/kernel_log.h"
+#include "health/read/kmsg.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"
 

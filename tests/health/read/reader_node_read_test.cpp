@@ -1,4 +1,4 @@
-#include "health/read/node_read.h"
+#include "health/read/node_reader.h"
 
 #include "health/read/files.h"
 #include "tests/catch.h"

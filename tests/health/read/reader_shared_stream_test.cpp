@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "health/read/shared_stream.h"
+#include "health/read/helper_process.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,4 +1,3 @@
-#include "health/read/recording.h"
 
 #include "health/read/files.h"
 #include "tests/catch.h"

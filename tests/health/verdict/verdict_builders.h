@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "health/verdict/check_rules.h"
 #include "health/verdict/node_verdict.h"
 #include "health/verdict/streaks.h"
 

@@ -1,4 +1,4 @@
-#include "health/verdict/prolog.h"
+#include "health/verdict/node_verdict.h"
 
 #include "tests/catch.h"
 #include "tests/health/verdict/verdict_builders.h"

@@ -1,6 +1,6 @@
 // Lines of output are as the libraries print them: torch 2.1 (Gloo, NCCL 2.19), CPython 3.11,
 // glibc 2.36, bash 5.2.
-#include "scheduler/failure/evidence.h"
+#include "scheduler/failure/first_failure.h"
 
 #include <csignal>
 

@@ -1,6 +1,6 @@
 // The breaker of health checks: how many nodes of a target they may drain, and faults that nodes
 // share.
-#include "scheduler/node/breaker.h"
+#include "scheduler/node/fault_drain.h"
 
 #include "scheduler/state/limits.h"
 #include "scheduler/state/lookup.h"

@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "scheduler/explain/rules_replay.h"
-#include "scheduler/failure/evidence.h"
+#include "scheduler/failure/first_failure.h"
 #include "scheduler/model/record.h"
 #include "scheduler/restart/rule_book.h"
 #include "scheduler/state/sentences.h"

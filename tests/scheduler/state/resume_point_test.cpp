@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/model/exit_code.h"
-#include "scheduler/restart/resume_request.h"
+#include "scheduler/restart/policy.h"
 #include "tests/catch.h"
 #include "tests/scheduler/bench.h"
 

@@ -2,8 +2,7 @@
 #include <algorithm>
 
 #include "health/checks/check_names.h"
-#include "health/checks/gpu/judge.h"
-#include "health/checks/gpu/sources.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/model/check.h"
 #include "templates/profile/reader.h"
 #include "tests/catch.h"

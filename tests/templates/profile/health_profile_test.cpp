@@ -6,7 +6,7 @@
 
 #include "health/learn/profile.h"
 #include "health/model/performance.h"
-#include "health/verdict/check_rules.h"
+#include "health/verdict/streaks.h"
 #include "runtime/estimate/estimate.h"
 #include "scheduler/text/pattern.h"
 #include "templates/profile/shipped.h"

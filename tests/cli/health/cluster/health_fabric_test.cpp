@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/cluster/fabric.h"
-#include "health/output/monitors.h"
+#include "health/output/finding_report.h"
 #include "launcher/wire/json_fields.h"
 #include "tests/catch.h"
 #include "tests/health/fabric/fabric_samples.h"

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/health/cluster/nodes.h"
-#include "cli/health/cluster/pairs_plan.h"
-#include "health/output/monitors.h"
+#include "cli/health/cluster/pairs.h"
+#include "health/output/finding_report.h"
 #include "tests/catch.h"
 
 using namespace muster;

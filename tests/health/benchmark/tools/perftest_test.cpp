@@ -1,4 +1,4 @@
-#include "health/benchmark/tools/infiniband.h"
+#include "health/benchmark/tools/tools.h"
 
 #include <signal.h>
 #include <sys/stat.h>

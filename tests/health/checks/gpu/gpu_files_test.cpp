@@ -1,5 +1,5 @@
 // What is judged from files: PCI, modules, versions, processes.
-#include "health/checks/gpu/judge.h"
+#include "health/checks/gpu/gpu_check.h"
 #include "health/model/check.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"

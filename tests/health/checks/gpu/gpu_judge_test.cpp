@@ -1,4 +1,4 @@
-#include "health/checks/gpu/judge.h"
+#include "health/checks/gpu/gpu_check.h"
 
 #include "health/model/check.h"
 #include "tests/catch.h"

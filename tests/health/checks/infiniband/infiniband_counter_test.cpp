@@ -1,8 +1,7 @@
 #include <algorithm>
 
-#include "health/checks/infiniband/counter_checks.h"
 #include "health/checks/infiniband/infiniband_checks.h"
-#include "health/checks/infiniband/sources.h"
+#include "health/checks/infiniband/port.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"
 #include "tests/health/status_words.h"

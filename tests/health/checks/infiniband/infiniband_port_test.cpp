@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "health/checks/infiniband/known_devices.h"
-#include "health/checks/infiniband/sources.h"
+#include "health/checks/infiniband/infiniband_checks.h"
 #include "scheduler/text/pattern.h"
 #include "tests/catch.h"
 #include "tests/health/fake_infiniband.h"

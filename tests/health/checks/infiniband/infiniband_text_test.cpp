@@ -1,6 +1,6 @@
 #include <random>
 
-#include "health/checks/infiniband/port_text.h"
+#include "health/checks/infiniband/port.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
 

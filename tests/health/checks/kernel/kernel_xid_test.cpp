@@ -1,4 +1,4 @@
-#include "health/checks/kernel/xid.h"
+#include "health/checks/kernel/xid_table.h"
 
 #include <random>
 

@@ -9,7 +9,7 @@
 #include "launcher/controller/store/store.h"
 #include "scheduler/apply/apply.h"
 #include "scheduler/model/record.h"
-#include "scheduler/node/breaker.h"
+#include "scheduler/node/fault_drain.h"
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "tests/catch.h"
