@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/certificate.h"
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/resume_log.h"
 
 namespace muster {
 

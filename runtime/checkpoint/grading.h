@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint/certificate.h"
 #include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/resume_log.h"
 
 namespace muster {
 

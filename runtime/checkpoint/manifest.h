@@ -15,7 +15,6 @@
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
-#include "runtime/checkpoint/tensor_stats.h"
 #include "scheduler/text/fields.h"
 
 namespace muster {

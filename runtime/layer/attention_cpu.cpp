@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/layer/attention.h"
-#include "runtime/layer/pair_product.h"
 #include "runtime/layer/parallel.h"
 #include "runtime/layer/tile_product.h"
 #include "runtime/memory/bf16.h"

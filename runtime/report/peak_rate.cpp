@@ -1,4 +1,4 @@
-#include "runtime/report/peak_rate.h"
+#include "runtime/report/flops.h"
 
 #include <algorithm>
 #include <chrono>

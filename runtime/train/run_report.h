@@ -15,7 +15,6 @@
 
 #include "runtime/protocol/environment.h"
 #include "runtime/report/flops.h"
-#include "runtime/report/peak_rate.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/report/tensorboard.h"
 #include "runtime/train/step/data_parallel_step.h"

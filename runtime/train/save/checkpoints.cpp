@@ -7,7 +7,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/number_text.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/train/save/memory.h"
+#include "runtime/train/save/background.h"
 
 namespace muster {
 namespace {

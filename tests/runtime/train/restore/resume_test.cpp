@@ -8,7 +8,6 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/restore/restore.h"
-#include "runtime/train/restore/resume_offer.h"
 #include "runtime/train/save/save.h"
 #include "runtime/train/step/batch_plan.h"
 #include "scheduler/text/text.h"
