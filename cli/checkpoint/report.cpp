@@ -8,7 +8,6 @@
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/export.h"
 #include "scheduler/text/duration.h"

@@ -11,7 +11,6 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 
@@ -19,11 +18,6 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has_manifest(const std::string& path) {
-  std::error_code code;
-  return fs::exists(path + "/" + checkpoint_manifest_name, code) || code;
-}
 
 // Those saved while training diverges are the newest, and none of them is good. Two, for the loss
 // that a checkpoint knows is that of the state before its own, which its last step may have spoilt.
@@ -64,7 +58,9 @@ bool is_orphan(const std::string& root, const std::string& directory, const Rete
   const auto name = parse_checkpoint_directory_name(directory);
   const std::string path = root + "/" + directory;
   std::error_code code;
-  if (!name || !fs::is_directory(path, code) || has_manifest(path)) return false;
+  if (!name || !fs::is_directory(path, code) || may_exist(path + "/" + checkpoint_manifest_name)) {
+    return false;
+  }
   return name->generation < retention.generation ||
          (name->generation == retention.generation && name->step < retention.step);
 }
@@ -135,8 +131,7 @@ Checked<std::string> commit_checkpoint(const std::string& root, const Manifest& 
 
 void discard_uncommitted(const std::string& path) {
   std::error_code code;
-  if (fs::exists(path + "/" + checkpoint_manifest_name, code) || code) return;
-  fs::remove_all(path, code);
+  if (!may_exist(path + "/" + checkpoint_manifest_name)) fs::remove_all(path, code);
 }
 
 Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
@@ -158,9 +153,8 @@ Checked<std::vector<std::string>> collect_checkpoints(const std::string& root,
     const auto newest = check_newest_generation(root, retention.generation);
     if (!newest) return newest.fault();
     const auto removed = remove_checkpoint(root, directory);
-    std::error_code code;
     // What its own writer gave up meanwhile is gone as well.
-    if (removed || trouble || !(fs::exists(root + "/" + directory, code) || code)) continue;
+    if (removed || trouble || !may_exist(root + "/" + directory)) continue;
     trouble = removed.fault();
   }
   empty_trash(root);

@@ -54,7 +54,7 @@ struct LossHistory {
   // manifests.
   double best_loss = 0;
   std::uint64_t best_step = 0;
-  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it (divergence.h)
+  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it
 };
 
 // Everything besides the planes that the next step needs.

@@ -17,7 +17,6 @@
 #include "runtime/checkpoint/manifest_fields.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
-#include "runtime/protocol/json_depth.h"
 #include "scheduler/text/number.h"
 
 namespace muster {

@@ -9,7 +9,7 @@
 
 #include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

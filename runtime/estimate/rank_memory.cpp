@@ -9,7 +9,7 @@
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/flops.h"
 #include "runtime/train/save/background.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "runtime/zero/bucket.h"
 #include "scheduler/text/text.h"
 

@@ -11,7 +11,6 @@
 #include "runtime/export/onnx_file.h"
 #include "runtime/layer/layers.h"
 #include "runtime/protocol/checkpoint_layout.h"
-#include "runtime/protocol/json_depth.h"
 #include "runtime/protocol/number_text.h"
 
 static_assert(std::endian::native == std::endian::little, "exported values are little-endian");
@@ -195,8 +194,7 @@ void find_end(const nlohmann::json& json, ExportedTokenizer& tokenizer) {
 Checked<std::optional<ExportedTokenizer>> find_tokenizer(const std::string& root,
                                                          std::uint32_t data_crc32c) {
   const std::string path = root + "/" + kept_tokenizer_name(data_crc32c);
-  std::error_code code;
-  if (!std::filesystem::exists(path, code) && !code) return std::optional<ExportedTokenizer>();
+  if (!may_exist(path)) return std::optional<ExportedTokenizer>();
   auto text = read_checkpoint_text(path, limit_bytes);
   if (!text) return text.fault();
   ExportedTokenizer tokenizer;

@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/model/gpt.h"
 
 namespace muster {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/checked.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/export/export.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/data/token_dataset.h"
-#include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/number_text.h"
 #include "scheduler/text/text.h"
 

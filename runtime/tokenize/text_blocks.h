@@ -2,7 +2,7 @@
 //
 // A text file is one document; a file named *.jsonl holds one per line, the text of one member of a
 // JSON object. Blocks follow from the files alone, never from the number of threads. A text that is
-// longer than a block is cut where the words on both sides stay what they were (word_splitter.h);
+// longer than a block is cut where the words on both sides stay what they were;
 // after 16 MiB without such a place it is cut anywhere.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Text to tokens and back: byte-level byte-pair encoding, as GPT-2 has it.
 //
-// A text is cut into words (word_splitter.h). In each word, beginning with one token per byte, the
+// A text is cut into words (text_blocks.h). In each word, beginning with one token per byte, the
 // pair of neighbours whose merge stands first in the list is joined, the leftmost such pair first,
 // until no pair of the list is left (Sennrich, Haddow, Birch: "Neural Machine Translation of Rare
 // Words with Subword Units", 2016). Without merges a token is a byte. The end of a document is a

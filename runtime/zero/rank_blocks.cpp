@@ -121,13 +121,6 @@ void GradientReduction::finish(std::uint64_t number) {
   while (finished_ < number && !under_way_.empty()) join_first();
 }
 
-WholeGradients::WholeGradients(const GradientPlan& plan, const Division& division,
-                               GradientReduction& reduction)
-    : plan_(plan),
-      division_(division),
-      reduction_(reduction),
-      bucket_of_(buckets_of_blocks(plan.buckets, plan.blocks.size())) {}
-
 void WholeGradients::begin_step() {
   free_slots_.insert(free_slots_.end(), nodes_.begin(), nodes_.end());
   nodes_.clear();
@@ -207,15 +200,6 @@ std::uint64_t WholeGradients::hash_of_shares() const {
   return hash;
 }
 
-StreamedGradients::StreamedGradients(const GradientPlan& plan, const Division& division,
-                                     GradientReduction& reduction)
-    : plan_(plan),
-      division_(division),
-      reduction_(reduction),
-      bucket_of_(buckets_of_blocks(plan.buckets, plan.blocks.size())),
-      open_(plan.buckets.size()),
-      own_(division.own().size()) {}
-
 StreamedGradients::OpenBucket StreamedGradients::open(std::size_t index) {
   const ElementRange& elements = plan_.buckets[index].elements;
   const ElementRange& own = division_.own();
@@ -248,10 +232,6 @@ void StreamedGradients::block_done(std::size_t block, bool) {
   open_[index].reset();
 }
 
-WholeWeights::WholeWeights(std::span<const ElementRange> blocks, const Division& division,
-                           Communicator& ranks, bool shares, double& spent_s)
-    : blocks_(blocks), division_(division), ranks_(ranks), shares_(shares), spent_s_(spent_s) {}
-
 void WholeWeights::updated(const ElementRange& piece) {
   if (!shares_) return;
   const SpentTime spent(spent_s_);
@@ -272,10 +252,7 @@ void WholeWeights::finish() {
 
 ShardedWeights::ShardedWeights(std::span<const ElementRange> blocks, const BucketLimits& limits,
                                const Division& division, Communicator& ranks, double& spent_s)
-    : blocks_(blocks),
-      division_(division),
-      ranks_(ranks),
-      spent_s_(spent_s),
+    : WeightMemory(blocks, division, ranks, spent_s),
       layers_(make_buckets(blocks.subspan(1, blocks.size() - 2), limits, 1)),
       bucket_of_(buckets_of_blocks(layers_, blocks.size())),
       ends_{one_block(blocks, 0, limits), one_block(blocks, blocks.size() - 1, limits)} {}

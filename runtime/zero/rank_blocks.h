@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/communicator/leaf_tree.h"
 #include "runtime/model/gpt.h"
 #include "runtime/report/trace.h"
 #include "runtime/zero/bucket.h"
@@ -77,6 +76,12 @@ class GradientReduction {
 
 class GradientMemory {
  public:
+  // Everything passed by reference outlives this.
+  GradientMemory(const GradientPlan& plan, const Division& division, GradientReduction& reduction)
+      : plan_(plan),
+        division_(division),
+        reduction_(reduction),
+        bucket_of_(buckets_of_blocks(plan.buckets, plan.blocks.size())) {}
   virtual ~GradientMemory() = default;
   virtual void begin_step() {}
   // `is_last`: of this rank in the step.
@@ -90,13 +95,19 @@ class GradientMemory {
   virtual std::span<const float> reduced() const = 0;
   // Of this rank's share of what other ranks own, after finish(); 0 where it is not kept.
   virtual std::uint64_t hash_of_shares() const { return 0; }
+
+ protected:
+  const GradientPlan& plan_;
+  const Division& division_;
+  GradientReduction& reduction_;
+  const std::vector<std::size_t> bucket_of_;  // by block
 };
 
 // As many elements as the model per node of the tree: any number of leaves and micro-batches. A
 // rank without a leaf takes part in the sums of the others.
 class WholeGradients final : public GradientMemory {
  public:
-  WholeGradients(const GradientPlan& plan, const Division& division, GradientReduction& reduction);
+  using GradientMemory::GradientMemory;
 
   void begin_step() override;
   void begin_leaf(std::size_t leaf, bool is_last) override;
@@ -115,10 +126,6 @@ class WholeGradients final : public GradientMemory {
   std::size_t take_slot();
   void send(const Bucket& bucket);
 
-  const GradientPlan& plan_;
-  const Division& division_;
-  GradientReduction& reduction_;
-  std::vector<std::size_t> bucket_of_;  // by block
   std::vector<std::vector<float>> slots_;
   std::vector<std::size_t> free_slots_;
   std::optional<TreeJoin> join_;                            // of this step
@@ -133,7 +140,10 @@ class WholeGradients final : public GradientMemory {
 class StreamedGradients final : public GradientMemory {
  public:
   StreamedGradients(const GradientPlan& plan, const Division& division,
-                    GradientReduction& reduction);
+                    GradientReduction& reduction)
+      : GradientMemory(plan, division, reduction),
+        open_(plan.buckets.size()),
+        own_(division.own().size()) {}
 
   std::span<float> block(std::size_t block) override;
   void block_done(std::size_t block, bool complete) override;
@@ -151,10 +161,6 @@ class StreamedGradients final : public GradientMemory {
   };
   OpenBucket open(std::size_t index);
 
-  const GradientPlan& plan_;
-  const Division& division_;
-  GradientReduction& reduction_;
-  std::vector<std::size_t> bucket_of_;           // by block
   std::vector<std::optional<OpenBucket>> open_;  // by bucket
   std::vector<float> own_;
   Buffer first_;     // of the bucket with the embeddings, which is open from the head on
@@ -172,8 +178,14 @@ class StreamedGradients final : public GradientMemory {
 //
 // Two ways: all weights on every rank, and only the own ones with the layers at work. Collective.
 
+using Transfers = std::vector<std::unique_ptr<Transfer>>;
+
 class WeightMemory {
  public:
+  // Everything passed by reference outlives this.
+  WeightMemory(std::span<const ElementRange> blocks, const Division& division, Communicator& ranks,
+               double& spent_s)
+      : blocks_(blocks), division_(division), ranks_(ranks), spent_s_(spent_s) {}
   virtual ~WeightMemory() = default;
   virtual void begin_step(std::span<float> weights) = 0;
   virtual std::span<const float> take(std::size_t block) = 0;
@@ -181,17 +193,21 @@ class WeightMemory {
   virtual void updated(const ElementRange&) {}
   virtual void progress() = 0;  // never blocks
   virtual void finish() = 0;
-};
 
-using Transfers = std::vector<std::unique_ptr<Transfer>>;
+ protected:
+  std::span<const ElementRange> blocks_;
+  const Division& division_;
+  Communicator& ranks_;
+  double& spent_s_;
+};
 
 // Every rank holds all weights; owners send theirs to all as they are updated.
 class WholeWeights final : public WeightMemory {
  public:
   // `shares`: whether there is anything to send, as opposed to all ranks updating all weights.
-  // Everything passed by reference outlives this.
   WholeWeights(std::span<const ElementRange> blocks, const Division& division, Communicator& ranks,
-               bool shares, double& spent_s);
+               bool shares, double& spent_s)
+      : WeightMemory(blocks, division, ranks, spent_s), shares_(shares) {}
 
   void begin_step(std::span<float> weights) override { weights_ = weights; }  // all of them
   std::span<const float> take(std::size_t block) override {
@@ -202,11 +218,7 @@ class WholeWeights final : public WeightMemory {
   void finish() override;
 
  private:
-  std::span<const ElementRange> blocks_;
-  const Division& division_;
-  Communicator& ranks_;
   bool shares_;
-  double& spent_s_;
   std::span<float> weights_;
   Transfers under_way_;
 };
@@ -243,10 +255,6 @@ class ShardedWeights final : public WeightMemory {
   Turn& turn_with(std::size_t bucket, const Turn* kept);
   std::span<const float> take_layer(std::size_t block);
 
-  std::span<const ElementRange> blocks_;
-  const Division& division_;
-  Communicator& ranks_;
-  double& spent_s_;
   std::span<float> own_;
   std::vector<Bucket> layers_;
   std::vector<std::size_t> bucket_of_;  // by block

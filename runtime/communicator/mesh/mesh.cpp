@@ -80,26 +80,29 @@ class Connecting {
     PairMemory memory = PairMemory::make(nonce);
     news.send(Greeting{met_.table.session, seat_.rank, LinkUse::same_node, nonce},
               patience_.deadline(), &memory.descriptor());
+    // The side that made the segment answers last: by then the other one has left its probe there.
     const bool other_reads = await_welcome(news, rank);
-    share_memory(rank, std::move(news), std::move(memory), other_reads);
+    const bool reads = send_welcome(news, memory);
+    add_memory(rank, std::move(news), std::move(memory), reads, other_reads);
   }
 
   void take_memory(const Greeting& greeting, MessageStream news) {
     PairMemory memory = PairMemory::open(news.take_passed(), greeting.nonce);
-    const int pid = peer_process(news.socket());
-    const bool reads = options_.reads_memory && memory.can_read_from(pid);
-    news.send(PairWelcome{reads}, patience_.deadline());
+    const bool reads = send_welcome(news, memory);
     const bool other_reads = await_welcome(news, greeting.rank);
-    add(greeting.rank, std::move(news),
-        make_memory_lane(std::move(memory), pid, reads, other_reads));
+    add_memory(greeting.rank, std::move(news), std::move(memory), reads, other_reads);
   }
 
-  // The side that made the segment answers last: by then the other one has left its probe there.
-  void share_memory(std::uint64_t rank, MessageStream news, PairMemory memory, bool other_reads) {
+  void add_memory(std::uint64_t rank, MessageStream news, PairMemory memory, bool reads,
+                  bool other_reads) {
     const int pid = peer_process(news.socket());
-    const bool reads = options_.reads_memory && memory.can_read_from(pid);
-    news.send(PairWelcome{reads}, patience_.deadline());
     add(rank, std::move(news), make_memory_lane(std::move(memory), pid, reads, other_reads));
+  }
+
+  bool send_welcome(MessageStream& news, const PairMemory& memory) const {
+    const bool reads = options_.reads_memory && memory.can_read_from(peer_process(news.socket()));
+    news.send(PairWelcome{reads}, patience_.deadline());
+    return reads;
   }
 
   bool await_welcome(MessageStream& news, std::uint64_t rank) const {
@@ -178,14 +181,11 @@ constexpr const char* left_early = "it has ended while others went on";
 // From so much on, a broadcast in parts is faster than one rank that sends all to everyone.
 constexpr std::size_t broadcast_in_parts_bytes = 64 << 10;
 
-std::span<const char> bytes_of(std::span<const float> values, const ElementRange& range) {
+// Of floats, const or not.
+template <class Byte, class Number>
+std::span<Byte> bytes_of(std::span<Number> values, const ElementRange& range) {
   const auto part = values.subspan(range.lo, range.size());
-  return {reinterpret_cast<const char*>(part.data()), part.size_bytes()};
-}
-
-std::span<char> bytes_of(std::span<float> values, const ElementRange& range) {
-  const auto part = values.subspan(range.lo, range.size());
-  return {reinterpret_cast<char*>(part.data()), part.size_bytes()};
+  return {reinterpret_cast<Byte*>(part.data()), part.size_bytes()};
 }
 
 // Part r of `size` equal ones.
@@ -213,7 +213,8 @@ class MeshCommunicator final : public Communicator {
       std::span<const float> send, std::span<const ElementRange> send_ranges,
       std::span<float> receive, std::span<const ElementRange> receive_ranges) override {
     auto transfer = start(Operation::all_to_all, [&](std::size_t r) {
-      return Exchanged{bytes_of(send, send_ranges[r]), bytes_of(receive, receive_ranges[r])};
+      return Exchanged{bytes_of<const char>(send, send_ranges[r]),
+                       bytes_of<char>(receive, receive_ranges[r])};
     });
     const auto own = send.subspan(send_ranges[rank()].lo, send_ranges[rank()].size());
     std::copy(own.begin(), own.end(), receive.begin() + receive_ranges[rank()].lo);
@@ -223,7 +224,7 @@ class MeshCommunicator final : public Communicator {
   std::unique_ptr<Transfer> start_all_gather(std::span<float> whole,
                                              std::span<const ElementRange> owned) override {
     return start(Operation::all_gather, [&](std::size_t r) {
-      return Exchanged{bytes_of(whole, owned[rank()]), bytes_of(whole, owned[r])};
+      return Exchanged{bytes_of<char>(whole, owned[rank()]), bytes_of<char>(whole, owned[r])};
     });
   }
 

@@ -5,7 +5,7 @@
 //   the others   connect there, in any order, again and again until rank 0 is up or time is over
 //   rank 0       sends all of them the table of doors, and stops listening
 //
-// Both sides first prove that they have the secret of their attempt (introduction.h). Where a
+// Both sides first prove that they have the secret of their attempt. Where a
 // stranger holds the port, rank 0 takes another one that follows from the secret, and is looked for
 // there. Of those who have proven themselves, a rank of another job, epoch or world is refused with
 // a sentence. When one that has said hello leaves again, or some never come, all that are there are

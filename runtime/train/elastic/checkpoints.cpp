@@ -28,20 +28,13 @@ std::vector<GenerationFork> all_forks(const std::vector<MemberNews>& members) {
   return forks;
 }
 
-using namespace std::chrono_literals;
-
 // Half of what a change may take.
-constexpr auto longest_wait_for_save = 1000ms;
+constexpr auto longest_wait_for_save = std::chrono::milliseconds(1000);
 
 // First letter of a note before the generation is known to all; later ones are of Checkpoints.
 constexpr char is_taken = '+';    // then its number
 constexpr char is_refused = '-';  // then why
 constexpr char is_at_work = 'w';  // for an earlier epoch
-
-template <class T>
-bool is_ready(const std::future<T>& result) {
-  return result.valid() && result.wait_for(0s) == std::future_status::ready;
-}
 
 std::optional<std::uint64_t> step_of(const std::string& directory) {
   const auto name = parse_checkpoint_directory_name(directory);

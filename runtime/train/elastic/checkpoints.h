@@ -1,6 +1,6 @@
 // The checkpoints of an elastic run, from one epoch of its members to the next.
 //
-//   epoch begins   its first member takes a generation (generation.h) in a thread of its own, for
+//   epoch begins   its first member takes a generation (restore.h) in a thread of its own, for
 //                  no step waits for a disk
 //   known to all   with a step; checkpoints.h does the rest, unless somebody's threads are still at
 //                  work for the epoch before

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"

@@ -1,6 +1,6 @@
 // Where a run begins: a fresh model, or the state of a checkpoint, at any number of ranks.
 //
-// Every rank looks (resume_offer.h); the rank that has the chosen checkpoint sends its path and
+// Every rank looks; the rank that has the chosen checkpoint sends its path and
 // manifest to all. Each rank votes whether it sees the same files; when all do, each reads the
 // ranges it needs, otherwise the source rank reads and broadcasts. Every touched chunk is verified
 // and the hash of the whole state is compared with the manifest's. A checkpoint whose content is
@@ -17,12 +17,10 @@
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/manifest.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 #include "scheduler/text/fields.h"

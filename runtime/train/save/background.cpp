@@ -149,13 +149,12 @@ SourceHashes BackgroundSave::copy(const TrainingState& state,
 // The copy waits for nothing: where opening the file takes long, all of it is written afterwards.
 Checked<std::string> BackgroundSave::copy_and_write(const TrainingState& state,
                                                     std::promise<void> copied) {
-  using namespace std::chrono_literals;
   auto opening = std::async(std::launch::async, [this] {
     return begin_part(context_, space_, progress_.step, {rank_, size_, owned_}, slot_planes());
   });
   std::optional<Checked<ShardWrite>> shard;
   const SourceHashes source = copy(state, [&](std::uint64_t bytes) {
-    if (!shard && opening.wait_for(0s) == std::future_status::ready) shard = opening.get();
+    if (!shard && is_ready(opening)) shard = opening.get();
     if (shard && shard->ok()) shard->value().filled(bytes);
   });
   copied_s_ = since_begin_.seconds();
@@ -182,10 +181,7 @@ Checked<std::string> BackgroundSave::commit_unless_missing(const Manifest& manif
 }
 
 std::string BackgroundSave::note() {
-  using namespace std::chrono_literals;
-  if (work_.valid() && work_.wait_for(0s) == std::future_status::ready) {
-    note_ = note_of(work_.get());
-  }
+  if (is_ready(work_)) note_ = note_of(work_.get());
   return note_;
 }
 
@@ -259,11 +255,6 @@ std::optional<SaveOutcome> BackgroundSave::finish_within(std::chrono::millisecon
 void BackgroundSave::give_up() {
   given_up_ = true;
   wait_for_copy();
-}
-
-bool BackgroundSave::at_work() const {
-  using namespace std::chrono_literals;
-  return work_.valid() && work_.wait_for(0s) != std::future_status::ready;
 }
 
 std::string lack_of_memory(const std::vector<HostMemory>& ranks) {

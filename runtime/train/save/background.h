@@ -35,6 +35,12 @@
 
 namespace muster {
 
+// Whether there is something to wait for, and it would not be waited for.
+template <class T>
+bool is_ready(const std::future<T>& result) {
+  return result.valid() && result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 // A large array of floats that begins at a page, in huge pages where the system has them, all of it
 // touched: using it later never waits for the system to find a page. Zeros at first.
 
@@ -77,7 +83,7 @@ class BackgroundSave {
   // The other ranks may be gone: what has not been committed is not to be. Threads go on for a
   // while, without the state and the ranks. Only at_work() and the destructor follow.
   void give_up();
-  bool at_work() const;
+  bool at_work() const { return work_.valid() && !is_ready(work_); }
 
  private:
   enum class Phase { idle, writing, committing };

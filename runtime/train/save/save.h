@@ -26,13 +26,12 @@
 #include "runtime/checkpoint/shard.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 
 namespace muster {
 
-// Who writes checkpoints: the run, its generation (generation.h), this rank's host.
+// Who writes checkpoints: the run, its generation (restore.h), this rank's host.
 
 struct RunIdentity {
   std::string run_id;  // 32 hex digits

@@ -1,6 +1,6 @@
 // One optimizer step over all ranks.
 //
-//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h); in
+//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (bucket.h); in
 //      the last backward every bucket that is complete goes to its owners, who join the rest of the
 //      tree, while backward goes on
 //   2. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
@@ -23,13 +23,12 @@
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/communicator/leaf_tree.h"
 #include "runtime/data/sampler.h"
 #include "runtime/model/gpt.h"
-#include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/guard.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
+#include "runtime/zero/bucket.h"
 #include "runtime/zero/rank_blocks.h"
 #include "scheduler/text/fields.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 
 #include "runtime/checkpoint/choose.h"
@@ -74,6 +75,17 @@ std::string advice(const Divergence& divergence, const CheckpointPlace& place) {
   }
   return "go back to step " + std::to_string(before->step) + " (" + before->directory + ")" +
          change + trouble;
+}
+
+// Says on stderr why the run ends.
+int end_after(int exit_code, Communicator& ranks, const std::function<std::string()>& sentence) {
+  try {
+    std::fprintf(stderr, "muster-train: %s\n", sentence().c_str());
+    (void)ranks.gather_texts("");  // nobody ends before it is said
+  } catch (const PeerLost&) {
+    // That one has ended.
+  }
+  return exit_code;
 }
 
 }  // namespace
@@ -164,13 +176,7 @@ bool ReplayRule::is_due(std::uint64_t step, LossWindow::Look look) {
 
 int end_in_doubt(const HardwareDoubt& doubt, std::uint64_t rank, const std::string& host,
                  Communicator& ranks) {
-  std::fprintf(stderr, "muster-train: %s\n", doubt_sentence(doubt, rank, host).c_str());
-  try {
-    (void)ranks.gather_texts("");  // nobody ends before it is said
-  } catch (const PeerLost&) {
-    // That one has ended.
-  }
-  return exit_hardware_doubt;
+  return end_after(exit_hardware_doubt, ranks, [&] { return doubt_sentence(doubt, rank, host); });
 }
 
 std::optional<Divergence> find_divergence(const TrainingProgress& at, std::uint64_t most_far_above,
@@ -203,16 +209,10 @@ std::optional<Divergence> find_divergence_at_end(const TrainingState& state,
 }
 
 int end_diverged(const Divergence& divergence, const CheckpointPlace& place, Communicator& ranks) {
-  try {
+  return end_after(exit_diverged, ranks, [&] {
     const std::string mine = ranks.rank() == 0 ? advice(divergence, place) : "";
-    const std::string what_to_do = from_rank_0(ranks, mine);
-    std::fprintf(stderr, "muster-train: diverged: %s: %s\n", divergence.what.c_str(),
-                 what_to_do.c_str());
-    (void)ranks.gather_texts("");  // nobody ends before it is said
-  } catch (const PeerLost&) {
-    // That one has ended.
-  }
-  return exit_diverged;
+    return "diverged: " + divergence.what + ": " + from_rank_0(ranks, mine);
+  });
 }
 
 }  // namespace muster

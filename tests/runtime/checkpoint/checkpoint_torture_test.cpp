@@ -10,7 +10,6 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/reader.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/reader.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

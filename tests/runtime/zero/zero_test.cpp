@@ -6,7 +6,7 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/layer/gemm.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 #include "runtime/zero/bucket.h"
 #include "runtime/zero/rank_blocks.h"
