@@ -75,7 +75,7 @@ std::unique_ptr<Communicator> make_single_communicator();
 // Open MPI (mpi.cpp), for the program alone: mpirun starts the ranks and names them through the
 // environment. One communicator per process, on the main thread; its destructor calls MPI_Finalize.
 
-// True when this process is one of several that mpirun started (OMPI_COMM_WORLD_SIZE above 1).
+// Whether OMPI_COMM_WORLD_SIZE is above 1.
 bool started_by_mpirun();
 
 // Initializes MPI and returns its world. Throws StartError when the world has another size than
@@ -98,13 +98,10 @@ std::vector<Value> gather_values(Communicator& ranks, const Value& mine) {
   return all;
 }
 
-// Agreement between ranks: every rank says what it has, and all see whether any of them failed.
-//
-// A failure on one rank must reach the others before the next collective, or they wait forever.
-// Collective.
+// Agreement between ranks: a failure on one rank must reach the others before the next collective,
+// or they wait forever. Collective.
 
-// Gathers a text from every rank, by rank; when some have a fault, all get the first one, with its
-// rank.
+// A text from every rank, by rank; when some have a fault, all get the first one, with its rank.
 Checked<std::vector<std::string>> gather_checked(Communicator& ranks,
                                                  const Checked<std::string>& mine);
 
@@ -128,8 +125,6 @@ auto on_all_ranks(Communicator& ranks, Part part) {
   needed(all_done(ranks, mine));
   return std::move(*result);
 }
-
-// Finds what ranks were given differently. Pure.
 
 // What one process was given, as lines "name=value"; `name`: how a person knows it.
 struct GivenOptions {

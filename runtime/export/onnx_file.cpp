@@ -18,25 +18,16 @@ namespace {
 using onnx::AttributeProto;
 using onnx::TensorProto;
 
+AttributeProto& new_attribute(onnx::NodeProto& node, const char* name,
+                              AttributeProto::AttributeType type) {
+  AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(type);
+  return attribute;
+}
+
 void set_int(onnx::NodeProto& node, const char* name, std::int64_t value) {
-  AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::INT);
-  attribute.set_i(value);
-}
-
-void set_float(onnx::NodeProto& node, const char* name, float value) {
-  AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::FLOAT);
-  attribute.set_f(value);
-}
-
-void set_ints(onnx::NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
-  AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name(name);
-  attribute.set_type(AttributeProto::INTS);
-  for (const std::int64_t value : values) attribute.add_ints(value);
+  new_attribute(node, name, AttributeProto::INT).set_i(value);
 }
 
 void describe(onnx::ValueInfoProto& value, const std::string& name, std::int32_t type,
@@ -321,7 +312,7 @@ OnnxValue OnnxGraph::layer_normalization(const OnnxValue& x, const OnnxValue& we
                                          const OnnxValue& bias, float epsilon) {
   onnx::NodeProto& added = node("LayerNormalization", {x, weight, bias});
   set_int(added, "axis", -1);
-  set_float(added, "epsilon", epsilon);
+  new_attribute(added, "epsilon", AttributeProto::FLOAT).set_f(epsilon);
   return added.output(0);
 }
 
@@ -333,7 +324,8 @@ OnnxValue OnnxGraph::gather(const OnnxValue& table, const OnnxValue& indices) {
 
 OnnxValue OnnxGraph::transpose(const OnnxValue& x, const std::vector<std::int64_t>& order) {
   onnx::NodeProto& added = node("Transpose", {x});
-  set_ints(added, "perm", order);
+  AttributeProto& permutation = new_attribute(added, "perm", AttributeProto::INTS);
+  for (const std::int64_t dimension : order) permutation.add_ints(dimension);
   return added.output(0);
 }
 

@@ -16,10 +16,6 @@
 
 namespace muster {
 
-// Building an ONNX graph: one function for each operator, which adds its node and returns the name
-// of its result. Opset 17, the first with LayerNormalization. Weights are named here and stored
-// elsewhere; small constants are part of the graph. Owns the graph; one thread.
-
 namespace onnx {
 class GraphProto;
 class NodeProto;
@@ -31,6 +27,9 @@ inline constexpr std::int64_t onnx_ir_version = 8;  // of ONNX 1.12, which has t
 // A value of the graph, by name.
 using OnnxValue = std::string;
 
+// Building an ONNX graph: one function for each operator, which adds its node and returns the name
+// of its result. Opset 17, the first with LayerNormalization. Weights are named here and stored
+// elsewhere; small constants are part of the graph. One thread.
 class OnnxGraph {
  public:
   explicit OnnxGraph(onnx::GraphProto& graph) : graph_(graph) {}

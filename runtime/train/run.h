@@ -27,20 +27,15 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 // Says on stderr why, for a launcher; the exit code.
 int end_taken_over(const std::string& why);
 
-// The peak of a whole run's processors, for its utilisation.
-
-// The sum over all ranks: what --peak-tflops says of each, or what each measures now, all at once,
+// The peak of all ranks: what --peak-tflops says of each, or what each measures now, all at once,
 // in some 15 ms. For bf16 that is a matrix product, as an FMA loop would not use the units that
 // such products use. Collective.
 PeakRate run_peak(const TrainOptions& options, Communicator& ranks);
 
-// What all ranks of a run must be given alike, and which of it they were not.
-//
-// Ranks that compute different things notice only that their numbers differ, and look for a broken
-// computer; or do not notice at all. So they compare before the first step.
-
-// Lines "name=value". What a rank may have of its own is not in it: paths, --threads (unless bits
-// must be those of any number of ranks), what only one rank does.
+// What all ranks of a run must be given alike, as lines "name=value": ranks that compute different
+// things look for a broken computer, or do not notice at all. What a rank may have of its own is
+// not in it: paths, --threads (unless bits must be those of any number of ranks), what only one
+// rank does.
 std::string agreed_text(const TrainOptions& options);
 
 // Throws StartError, on all ranks alike, when the options differ between ranks, or --zero and its

@@ -10,14 +10,55 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
 namespace muster {
 namespace {
+
+// Written each way by a trial, at most.
+constexpr std::uint64_t write_trial_bytes = 128ull << 20;
+// What O_DIRECT asks of offsets, lengths and addresses.
+constexpr std::uint64_t direct_alignment_bytes = 4096;
+
+struct FreeMemory {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using AlignedBuffer = std::unique_ptr<char, FreeMemory>;
+
+std::size_t direct_length(std::size_t bytes) {
+  return (bytes + direct_alignment_bytes - 1) / direct_alignment_bytes * direct_alignment_bytes;
+}
+
+bool is_direct(std::span<const char> piece) {
+  return reinterpret_cast<std::uintptr_t>(piece.data()) % direct_alignment_bytes == 0 &&
+         piece.size() % direct_alignment_bytes == 0;
+}
+
+AlignedBuffer make_aligned_buffer(std::size_t bytes) {
+  AlignedBuffer buffer(
+      static_cast<char*>(std::aligned_alloc(direct_alignment_bytes, direct_length(bytes))));
+  if (!buffer) throw std::bad_alloc();
+  return buffer;
+}
+
+// A copy of `piece`, padded with zeros.
+std::span<const char> aligned_copy(std::span<const char> piece, AlignedBuffer& buffer) {
+  const std::size_t length = direct_length(piece.size());
+  std::memcpy(buffer.get(), piece.data(), piece.size());
+  std::memset(buffer.get() + piece.size(), 0, length - piece.size());
+  return {buffer.get(), length};
+}
+
+Checked<NoValue> written(const std::string& path, int error) {
+  if (error == 0) return NoValue{};
+  return CheckpointFault{path + ": write failed: " + std::strerror(error)};
+}
 
 constexpr unsigned depth = 8;
 
@@ -57,8 +98,7 @@ class RingWriter final : public WriteEngine {
       if (result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY) continue;
       return CheckpointFault{path_ + ": waiting for io_uring failed: " + std::strerror(-result)};
     }
-    if (error_ == 0) return NoValue{};
-    return CheckpointFault{path_ + ": write failed: " + std::strerror(error_)};
+    return written(path_, error_);
   }
 
  private:
@@ -168,8 +208,7 @@ class ThreadedWriter final : public WriteEngine {
   Checked<NoValue> drain() override {
     std::unique_lock lock(mutex_);
     finished_.wait(lock, [this] { return unfinished_ == 0; });
-    if (error_ == 0) return NoValue{};
-    return CheckpointFault{path_ + ": write failed: " + std::strerror(error_)};
+    return written(path_, error_);
   }
 
  private:
@@ -246,6 +285,27 @@ double mb_per_s(std::uint64_t bytes, Clock::time_point begin) {
 std::string rate_text(WriteWay way, double mb_per_s) {
   return std::string(write_way_name(way)) + " " +
          std::to_string(static_cast<std::uint64_t>(mb_per_s)) + " MB/s";
+}
+
+using Engine = std::unique_ptr<WriteEngine>;
+
+// For the file at `path`. A fault when this way cannot be used here.
+Checked<Engine> open_write_engine(WriteWay way, const std::string& path) {
+  const bool direct = way != WriteWay::buffered;
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (direct ? O_DIRECT : 0)));
+  if (!fd) {
+    return CheckpointFault{path + ": open for " + (direct ? "direct " : "") +
+                           "writing failed: " + std::strerror(errno)};
+  }
+  if (way != WriteWay::direct_ring) {
+    return Engine(std::make_unique<ThreadedWriter>(std::move(fd), path, direct));
+  }
+  io_uring ring{};
+  const int result = io_uring_queue_init(depth, &ring, 0);
+  if (result < 0) {
+    return CheckpointFault{path + ": io_uring is not to be had: " + std::strerror(-result)};
+  }
+  return Engine(std::make_unique<RingWriter>(std::move(fd), path, ring));
 }
 
 }  // namespace
@@ -356,35 +416,9 @@ const char* write_way_name(WriteWay way) {
   return names[static_cast<std::size_t>(way)];
 }
 
-Checked<std::unique_ptr<WriteEngine>> open_write_engine(WriteWay way, const std::string& path) {
-  const bool direct = way != WriteWay::buffered;
-  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | (direct ? O_DIRECT : 0)));
-  if (!fd) {
-    return CheckpointFault{path + ": open for " + (direct ? "direct " : "") +
-                           "writing failed: " + std::strerror(errno)};
-  }
-  if (way == WriteWay::direct_ring) return make_ring_writer(std::move(fd), path);
-  return make_threaded_writer(std::move(fd), path, direct);
-}
-
 void step_back() {
   const int first = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::getpid()));
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), first + 10);
-}
-
-std::unique_ptr<WriteEngine> make_threaded_writer(Descriptor fd, const std::string& path,
-                                                  bool direct) {
-  return std::make_unique<ThreadedWriter>(std::move(fd), path, direct);
-}
-
-Checked<std::unique_ptr<WriteEngine>> make_ring_writer(Descriptor fd, const std::string& path) {
-  io_uring ring{};
-  const int result = io_uring_queue_init(depth, &ring, 0);
-  if (result < 0) {
-    return CheckpointFault{path + ": io_uring is not to be had: " + std::strerror(-result)};
-  }
-  return Checked<std::unique_ptr<WriteEngine>>(
-      std::make_unique<RingWriter>(std::move(fd), path, ring));
 }
 
 }  // namespace muster

@@ -5,11 +5,11 @@
 //   the others   connect there, in any order, again and again until rank 0 is up or time is over
 //   rank 0       sends all of them the table of doors, and stops listening
 //
-// Both sides first prove that they have the secret of their attempt. Where a
-// stranger holds the port, rank 0 takes another one that follows from the secret, and is looked for
-// there. Of those who have proven themselves, a rank of another job, epoch or world is refused with
-// a sentence. When one that has said hello leaves again, or some never come, all that are there are
-// told so. Collective.
+// Both sides first prove that they have the secret of their attempt. Where a stranger holds the
+// port, rank 0 takes another one that follows from the secret, and is looked for there. Of those
+// who have proven themselves, a rank of another job, epoch or world is refused with a sentence.
+// When one that has said hello leaves again, or some never come, all that are there are told so.
+// Collective.
 #pragma once
 
 #include <chrono>
@@ -26,9 +26,6 @@
 #include "runtime/protocol/start_error.h"
 
 namespace muster {
-
-// Connections whose other end has proven that it is of the same attempt, and the patience with
-// those that have not.
 
 // How both ends of a connection prove that they have the secret of their attempt, before either
 // believes a word of the other. Who has not hears a nonce and nothing else.

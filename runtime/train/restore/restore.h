@@ -1,11 +1,11 @@
 // Where a run begins: a fresh model, or the state of a checkpoint, at any number of ranks.
 //
-// Every rank looks; the rank that has the chosen checkpoint sends its path and
-// manifest to all. Each rank votes whether it sees the same files; when all do, each reads the
-// ranges it needs, otherwise the source rank reads and broadcasts. Every touched chunk is verified
-// and the hash of the whole state is compared with the manifest's. A checkpoint whose content is
-// wrong is quarantined, and where the newest was asked for the next older one is tried; one that
-// cannot be read ends the start. Collective.
+// Every rank looks; the rank that has the chosen checkpoint sends its path and manifest to all.
+// Each rank votes whether it sees the same files; when all do, each reads the ranges it needs,
+// otherwise the source rank reads and broadcasts. Every touched chunk is verified and the hash of
+// the whole state is compared with the manifest's. A checkpoint whose content is wrong is
+// quarantined, and where the newest was asked for the next older one is tried; one that cannot be
+// read ends the start. Collective.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,9 @@ struct RestoreTarget {
 };
 
 // Fills `state` and returns the checkpoint, or nothing for a fresh start, where `state` may hold
-// parts of a checkpoint that turned out to be damaged. Throws StartError, on all
-// ranks alike, when the checkpoint asked for cannot be used; the sentence says why. Differences
-// that only change how training goes on (learning rate and the like) are added to `remarks`.
+// parts of a checkpoint that turned out to be damaged. Throws StartError, on all ranks alike, when
+// the checkpoint asked for cannot be used; the sentence says why. Differences that only change how
+// training goes on (learning rate and the like) are added to `remarks`.
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
                                            const RankVariables& variables, Communicator& ranks,
                                            TrainingState& state, std::vector<std::string>& remarks);
@@ -56,11 +56,8 @@ std::string resume_conflict(const RestoreTarget& target, const Manifest& manifes
 
 // Values of a checkpoint on every rank, whether or not every rank sees its files.
 //
-// When all ranks can read the checkpoint, each reads its own ranges; otherwise the source rank
-// reads everything and broadcasts, and each rank keeps what it asked for. That is the case where
-// the checkpoint directory lies on a disk of that rank's node. The constructor and fill() are
-// collective.
-
+// Where not all can read it, as when it lies on a disk of the source rank's node, that rank reads
+// everything and broadcasts. The constructor and fill() are collective.
 class PlaneSource {
  public:
   // `path` is where this rank expects the checkpoint; `manifest` and `source_rank` are the same on
