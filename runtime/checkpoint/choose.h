@@ -64,7 +64,6 @@ bool is_on_lineage(std::uint64_t step, std::uint64_t generation,
 // A reader asks for a range of one plane; the shard table says which files hold it. Whole chunks
 // are read and their CRC-32C compared before a value is handed out, and so is the chunk with each
 // file's header. There is no conversion and no gathering. One reader is used by one thread.
-
 class CheckpointReader {
  public:
   // `path` is the checkpoint's directory; `manifest` what was read from it.

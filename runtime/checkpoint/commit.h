@@ -42,7 +42,6 @@ std::vector<std::string> missing_shards(const std::string& path, const Manifest&
 // Orphans are directories without a manifest of an older generation, or of this generation at an
 // earlier step. Checkpoints off the lineage and quarantined ones stay: somebody may want to look at
 // them. Where not all can be looked at, as when the log cannot be read, nothing is deleted.
-
 struct Retention {
   std::uint64_t keep = 3;               // newest usable checkpoints that stay; at least 2
   std::uint64_t generation = 0;         // of the caller

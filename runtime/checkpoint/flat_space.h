@@ -67,7 +67,6 @@ std::uint64_t layout_hash(const FlatSpace& space);
 // whole way to the disk and back. The hash of a range is a sum mod 2^64 over its elements, so
 // hashes of disjoint ranges add up and equal states give equal sums at any number of ranks. Pure
 // functions.
-
 struct TensorStats {
   std::uint64_t nonfinite = 0;
   float absmax = 0;  // of the finite values

@@ -26,15 +26,13 @@
 
 namespace muster {
 
-// The line of tokens that a run reads: any stretch of it, from any thread.
-//
-// Two of them: the bytes of text in memory, and files of tokens, mapped (shard_cache.h).
-
 // Tokens that cannot be read in the middle of a run, as one sentence.
 struct DataError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The line of tokens that a run reads, any stretch of it, from any thread: the bytes of text in
+// memory, or files of tokens, mapped (shard_cache.h).
 class TokenSource {
  public:
   virtual ~TokenSource() = default;

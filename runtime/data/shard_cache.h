@@ -32,18 +32,11 @@
 
 namespace muster {
 
-// The tokens of a dataset's files, mapped, as one line.
-//
-// A shard is read from its own file until a copy on this node is put in its place
-// (shard_cache.h); a copy that cannot be read is given up again. copy() and expect() may run beside
-// use_copy(). Mappings stay until the end, so that no reader loses what it reads.
-
 // A file of tokens mapped into memory, read-only.
 //
 // A page that cannot be read would end the process with SIGBUS, as after an error of the disk or
 // when another process cut the file short; so pages are asked for first (MADV_POPULATE_READ, Linux
 // 5.14), which says so instead. Any thread.
-
 class MappedFile {
  public:
   // A fault when the file cannot be mapped or does not have `bytes` bytes.
@@ -70,6 +63,11 @@ class MappedFile {
   Mapping memory_;
 };
 
+// The tokens of a dataset's files, mapped, as one line.
+//
+// A shard is read from its own file until a copy on this node is put in its place; a copy that
+// cannot be read is given up again. copy() and expect() may run beside use_copy(). Mappings stay
+// until the end, so that no reader loses what it reads.
 class ShardTokens final : public TokenSource {
  public:
   using Warn = std::function<void(const std::string&)>;

@@ -79,7 +79,6 @@ std::uint32_t dataset_identity(const TokenDataset& dataset);
 //
 // Chunks are the MiBs of all files of a dataset, counted through. Ranks that read the same files
 // each verify a part of them, so that the whole is read once at the speed of memory or disks.
-
 struct ChunkRange {
   std::uint64_t lo = 0;
   std::uint64_t hi = 0;

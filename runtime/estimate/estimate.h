@@ -15,7 +15,6 @@ namespace muster {
 
 // Sizes of machines that can be rented, with what decides whether a model fits them and how fast
 // they train it. Plain data.
-
 struct SkuFacts {
   std::string_view name;         // of Azure, without "Standard_"
   unsigned gpus = 0;             // 0: a machine that computes with its processors

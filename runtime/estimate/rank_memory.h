@@ -54,7 +54,6 @@ inline std::uint64_t device_bytes(const RankMemory& memory, RankKind kind) {
 RankMemory rank_memory(const TrainOptions& options, const RankLayout& layout);
 
 // The memory that a rank of a training command takes, from the words of the command alone.
-
 struct RunMemory {
   std::uint64_t bytes = 0;           // of the rank that takes most
   std::string cheapest_change;       // that makes it fit, where it does not and one is known

@@ -64,7 +64,6 @@ Checked<std::vector<ExportedFile>> export_checkpoint(const std::string& path,
 
 // A file that is written from its beginning to its end, with tensors taken out of a checkpoint in
 // pieces of 4 MiB. Memory does not grow with the model.
-
 class ExportFile {
  public:
   // `bytes`: how long it will be, reserved at once.

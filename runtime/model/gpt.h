@@ -29,7 +29,6 @@ namespace muster {
 // takes a block before it computes with it and gives it back after, so that a store may hold few of
 // them at a time, move them meanwhile, and know which gradients are complete. Nothing is taken
 // twice at a time: a store may throw std::logic_error. One thread.
-
 class BlockStore {
  public:
   virtual ~BlockStore() = default;

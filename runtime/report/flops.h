@@ -43,7 +43,6 @@ Utilisation utilisation_of(const FlopsPerToken& flops, double tokens_per_s, doub
                            bool recomputes);
 
 // The peak that a utilisation is a share of, and where the figure comes from.
-
 struct PeakRate {
   double flops = 0;    // per second
   std::string origin;  // "given", "measured by an FMA loop", ...

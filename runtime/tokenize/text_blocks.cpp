@@ -116,27 +116,13 @@ struct Decoded {
   std::size_t bytes = 1;
 };
 
-// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
-Decoded decode(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const std::uint32_t lead = byte(0);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xC2 ? 0
-                             : lead < 0xE0 ? 2
-                             : lead < 0xF0 ? 3
-                             : lead < 0xF5 ? 4
-                                           : 0;
-  if (length == 1) return {lead, 1};
+// The first character.
+Decoded decode(std::string_view text) {
+  const std::size_t length = utf8_length(text);
   if (length == 0) return {};
-  std::uint32_t code = lead & (0x7Fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3F);
-  }
-  const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return {};
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  std::uint32_t code = byte(0) & (length == 1 ? 0x7Fu : 0x7Fu >> length);
+  for (std::size_t i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3Fu);
   return {code, length};
 }
 
@@ -231,7 +217,7 @@ WordSplitter::Character WordSplitter::character_at(std::size_t at) const {
   if (at >= text_.size()) return {};
   const auto byte = static_cast<unsigned char>(text_[at]);
   if (byte < 0x80) return {first_plane[byte], 1};
-  const Decoded decoded = decode(text_, at);
+  const Decoded decoded = decode(text_.substr(at));
   return {character_class(decoded.code), decoded.bytes};
 }
 
@@ -284,7 +270,7 @@ std::size_t last_word_border(std::string_view text) {
     if (byte >= 0x80 || !is_space(byte)) continue;
     std::size_t before = at - 1;  // begin of the character before, if it is well formed
     while (before > 0 && at - before < 4 && (text[before] & 0xC0) == 0x80) --before;
-    const Decoded decoded = decode(text, before);
+    const Decoded decoded = decode(text.substr(before));
     const bool whole = decoded.code != malformed && before + decoded.bytes == at;
     if (whole && character_class(decoded.code) != CharacterClass::space) return at;
   }

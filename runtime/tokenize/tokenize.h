@@ -60,7 +60,6 @@ int run_tokenize_command(int argc, const char* const* argv);
 
 // Writes a line of tokens as shards of a fixed length, and at the end the index that makes them a
 // dataset: before that the directory holds none.
-
 struct DatasetForm {
   std::string directory;
   std::uint32_t shard_version = 2;

@@ -25,7 +25,6 @@ namespace muster {
 //
 // Keys are copied into one arena; open addressing with linear probing, at most half full. Entries
 // are never removed one by one. Not for several threads.
-
 template <class Value>
 class WordTable {
  public:

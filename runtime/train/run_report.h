@@ -32,7 +32,6 @@ namespace muster {
 // peak_origin, a text. Times and rates are means since the line before. A number that is not finite
 // is null. A resumed run appends again the steps that it repeats: the last line of a step counts.
 // Pure functions, no files.
-
 struct MetricsLine {
   std::uint64_t step = 0;
   std::uint64_t total_steps = 0;

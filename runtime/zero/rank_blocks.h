@@ -31,7 +31,6 @@ namespace muster {
 // tree: the sums do not depend on which part is sent when. One all-to-all per piece and node that
 // the rank with most of them holds; with a power of two of ranks, one per piece. Collective: all
 // ranks start the same pieces in the same order.
-
 class GradientReduction {
  public:
   // At most `most_under_way` pieces at a time, which bounds the memory for what is received. The
@@ -267,7 +266,6 @@ class ShardedWeights final : public WeightMemory {
 // The blocks of a rank's model: its weights and gradients wherever the stage keeps them. Whatever
 // is under way to or from other ranks moves on whenever a block changes hands. Throws
 // std::logic_error when a block is taken twice, or given back without.
-
 class RankBlocks final : public BlockStore {
  public:
   // Everything passed by reference outlives this.
@@ -300,7 +298,6 @@ class RankBlocks final : public BlockStore {
 
 // A store of blocks that writes down when the model computes with which block, and is another one
 // otherwise: what lies between taking a block and giving it back is forward or backward of it.
-
 class TracedBlocks final : public BlockStore {
  public:
   // `blocks`: how many there are. Both references outlive this object.

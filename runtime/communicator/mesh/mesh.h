@@ -20,14 +20,6 @@
 
 namespace muster {
 
-// The connections of one rank to all others, made once the table of doors is known.
-//
-// The higher rank of a pair knocks, the lower one opens. Two ranks are on one node when the unix
-// socket of one can be reached from the other and the memory that went through it is the same for
-// both: containers or namespaces of one machine may not be. Such pairs share memory; others have a
-// TCP connection for data. Every pair has one more connection for news, over which the death of a
-// process shows at once, as its kernel closes it. Collective.
-
 struct MeshOptions {
   std::chrono::milliseconds peer_timeout{0};  // 0: none
   bool shares_memory = true;  // with ranks of the same node; false: TCP, as between nodes
@@ -43,7 +35,14 @@ struct MeshPeer {
   bool has_left = false;  // and said so
 };
 
-// By rank; nothing at this rank's own place. Throws MeetingFailed.
+// The connections of one rank to all others, made once the table of doors is known.
+//
+// The higher rank of a pair knocks, the lower one opens. Two ranks are on one node when the unix
+// socket of one can be reached from the other and the memory that went through it is the same for
+// both: containers or namespaces of one machine may not be. Such pairs share memory; others have a
+// TCP connection for data. Every pair has one more connection for news, over which the death of a
+// process shows at once, as its kernel closes it. By rank; nothing at this rank's own place.
+// Collective. Throws MeetingFailed.
 std::vector<std::unique_ptr<MeshPeer>> connect_peers(const MeshSeat& seat, const PeerSet& met,
                                                      const MeshOptions& options,
                                                      const Patience& patience);
@@ -65,7 +64,6 @@ std::unique_ptr<Communicator> make_mesh_communicator(const MeshSeat& seat,
                                                      const MeshOptions& options);
 
 // What the environment says about ranks that mpirun did not start. Pure.
-
 struct MeshStart {
   MeshSeat seat;
   MeetingPlace place;

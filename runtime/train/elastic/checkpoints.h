@@ -36,7 +36,6 @@ namespace muster {
 // who joins never brings back what the others have left behind. Of equal kind, the one with the
 // most steps; a checkpoint counts only when it is on the lineage of all forks that any member knows
 // of (checkpoint/choose.h). All decide alike. Pure.
-
 struct MemberNews {
   std::uint64_t step = 0;
   bool has_trained = false;            // in an epoch before, or has the state of one that has

@@ -116,7 +116,6 @@ Checked<std::uint64_t> take_generation(const std::string& root, const Generation
 // be any rank's. So every rank looks, all hear what each has found, and all decide alike: a
 // checkpoint counts when no later generation that any rank knows of began before it; then the
 // highest step wins, then the highest generation, then the lowest rank. Pure, but for find_offer.
-
 struct RejectedOffer {
   CheckpointName name;
   std::string reason;

@@ -43,7 +43,6 @@ bool is_ready(const std::future<T>& result) {
 
 // A large array of floats that begins at a page, in huge pages where the system has them, all of it
 // touched: using it later never waits for the system to find a page. Zeros at first.
-
 class PageMemory {
  public:
   // Throws std::bad_alloc.
@@ -116,11 +115,6 @@ class BackgroundSave {
   std::vector<std::string> parts_;          // of all ranks
 };
 
-// Whether checkpoints are written in the background, and whether the host has the memory for it.
-//
-// A copy of the state that does not fit would end the run, hours after its start and at the hand of
-// the kernel; so it is looked up before the first save.
-
 // Of a rank, from which on saving automatically is saving in the background.
 inline constexpr std::uint64_t background_save_bytes = 16 << 20;
 
@@ -136,18 +130,15 @@ struct HostMemory {
 // the figures as a sentence; empty: there is none. Pure.
 std::string lack_of_memory(const std::vector<HostMemory>& ranks);
 
-// The mode that was asked for; blocking, with a warning, where the memory does not suffice. The
-// same on all ranks. Collective.
+// Whether checkpoints are written in the background: the mode that was asked for; blocking, with a
+// warning, where the host lacks the memory for a copy of the state: it would end the run, hours
+// after its start and at the hand of the kernel. The same on all ranks. Collective.
 bool saves_in_background(const TrainOptions& options, const std::string& host,
                          const FlatSpace& space, Communicator& ranks, std::string& warning);
 
-// How much memory this process may still take on its host.
-//
-// The smaller one of what the system calls available, and what the limits of the control groups
-// above this process leave (version 2; files in the page cache count as free). Reads /proc and
-// /sys/fs/cgroup, or what a test puts in their place; any thread.
-
-// None: nothing could be found out.
+// How much memory this process may still take on its host: the smaller one of what the system calls
+// available, and what the limits of the control groups above this process leave (version 2; files
+// in the page cache count as free). None: nothing could be found out. Any thread.
 std::optional<std::uint64_t> available_memory_bytes(const std::string& proc = "/proc",
                                                     const std::string& cgroups = "/sys/fs/cgroup");
 

@@ -121,7 +121,6 @@ class DataParallelStep {
 // Watches the steps of one set of ranks for hardware that errs (guard.h), and makes one err or die
 // where the options ask for it. All ranks of the set make theirs before the same step and so judge
 // alike. Reads the weights, changes none unless a fault is asked for.
-
 class StepGuard {
  public:
   // `rank` is what --fail-rank names, and faults are asked for only in attempt 0. `options` and
