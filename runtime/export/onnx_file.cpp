@@ -121,7 +121,7 @@ class GptGraph {
     return linear(graph_.reshape(seen, {0, 0, width}), at + "c_proj");
   }
 
-  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in runtime/layer/gelu.h.
+  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), as in runtime/layer/layers.h.
   OnnxValue gelu(const OnnxValue& x) {
     const OnnxValue cube = graph_.mul(graph_.mul(x, x), x);
     const OnnxValue inner = graph_.add(x, graph_.mul(cube, graph_.constant(0.044715f)));
