@@ -12,11 +12,9 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/communicator/allreduce_probe.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
-#include "runtime/communicator/mpi.h"
-#include "runtime/estimate/estimate_command.h"
+#include "runtime/estimate/estimate.h"
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/tokenize/tokenize.h"

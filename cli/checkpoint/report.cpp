@@ -8,9 +8,8 @@
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/terminal.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/export/exported_model.h"
+#include "runtime/export/export.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/number.h"
 

@@ -7,7 +7,6 @@
 #include "cli/checkpoint/foreign.h"
 #include "cli/client/find.h"
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
 #include "scheduler/text/number.h"
@@ -45,11 +44,10 @@ CheckpointSubject subject_of_job(const Home& home, const std::string& typed) {
   const auto foreign = foreign_subject(home, typed);
   const bool is_foreign = foreign || (summary.checkpoint && summary.checkpoint->is_foreign());
   if (is_foreign) {
-    throw VerbEnd(no_such_job,
-                  "the checkpoints of " + job + " are another program's (" +
-                      (foreign ? foreign->kind : summary.checkpoint->kind) +
-                      "): see muster checkpoint list " + found.row.name +
-                      "; all else is for those of muster-train");
+    throw VerbEnd(no_such_job, "the checkpoints of " + job + " are another program's (" +
+                                   (foreign ? foreign->kind : summary.checkpoint->kind) +
+                                   "): see muster checkpoint list " + found.row.name +
+                                   "; all else is for those of muster-train");
   }
   const std::string newest = last_checkpoint_directory(summary);
   if (newest.empty()) throw VerbEnd(no_such_job, job + " has committed no checkpoint yet");

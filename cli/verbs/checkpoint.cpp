@@ -19,7 +19,6 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/staging/content_hash.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/export.h"
 #include "scheduler/text/duration.h"

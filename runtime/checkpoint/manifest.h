@@ -15,7 +15,6 @@
 
 #include "runtime/checkpoint/file/checked.h"
 #include "runtime/checkpoint/flat_space.h"
-#include "runtime/checkpoint/tensor_stats.h"
 #include "scheduler/text/fields.h"
 
 namespace muster {
@@ -55,7 +54,7 @@ struct LossHistory {
   // manifests.
   double best_loss = 0;
   std::uint64_t best_step = 0;
-  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it (divergence.h)
+  std::uint64_t far_above_in_a_row = 0;  // steps whose loss was far above it
 };
 
 // Everything besides the planes that the next step needs.

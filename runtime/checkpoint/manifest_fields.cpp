@@ -3,7 +3,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/number_text.h"
 
 namespace muster::fields {

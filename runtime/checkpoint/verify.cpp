@@ -7,9 +7,9 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/checkpoint/certificate.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"

@@ -6,6 +6,8 @@
 // are formed by the caller in an order of its own, so that no library decides the bits of a result.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,6 +72,17 @@ class Communicator {
 // A communicator of one rank: a mesh (mesh.h) of nobody else.
 std::unique_ptr<Communicator> make_single_communicator();
 
+// Open MPI (mpi.cpp), for the program alone: mpirun starts the ranks and names them through the
+// environment. One communicator per process, on the main thread; its destructor calls MPI_Finalize.
+
+// Whether OMPI_COMM_WORLD_SIZE is above 1.
+bool started_by_mpirun();
+
+// Initializes MPI and returns its world. Throws StartError when the world has another size than
+// mpirun announced: every rank would then train alone. Its calls throw std::runtime_error when the
+// others do not answer within `peer_timeout`; 0 waits for ever.
+std::unique_ptr<Communicator> make_mpi_communicator(std::chrono::seconds peer_timeout);
+
 // The values of all ranks, by rank: what MUSTER_FIELDS lists, or numbers. Collective. Throws
 // std::runtime_error, on all ranks alike, when one of them cannot be read.
 template <class Value>
@@ -85,13 +98,10 @@ std::vector<Value> gather_values(Communicator& ranks, const Value& mine) {
   return all;
 }
 
-// Agreement between ranks: every rank says what it has, and all see whether any of them failed.
-//
-// A failure on one rank must reach the others before the next collective, or they wait forever.
-// Collective.
+// Agreement between ranks: a failure on one rank must reach the others before the next collective,
+// or they wait forever. Collective.
 
-// Gathers a text from every rank, by rank; when some have a fault, all get the first one, with its
-// rank.
+// A text from every rank, by rank; when some have a fault, all get the first one, with its rank.
 Checked<std::vector<std::string>> gather_checked(Communicator& ranks,
                                                  const Checked<std::string>& mine);
 
@@ -115,5 +125,32 @@ auto on_all_ranks(Communicator& ranks, Part part) {
   needed(all_done(ranks, mine));
   return std::move(*result);
 }
+
+// What one process was given, as lines "name=value"; `name`: how a person knows it.
+struct GivenOptions {
+  std::string name;  // "rank 3"
+  std::string text;
+};
+// One sentence that names the first option that differs, who has which value of it, and what else
+// differs; empty: nothing does. Pure.
+std::string options_difference(const std::vector<GivenOptions>& all);
+
+struct AllreduceTime {
+  double seconds = 0;  // of one, median over the rounds, the slowest rank's
+  bool is_right = false;
+};
+
+AllreduceTime time_allreduce(Communicator& ranks, std::size_t bytes, int rounds);
+
+// What each link of a ring would carry: 2 (n - 1) / n x bytes / time.
+double bus_gb_per_s(std::size_t ranks, std::size_t bytes, double seconds);
+
+// What an all-reduce between the ranks of a run takes, as a training step makes it: every rank gets
+// its part of all, adds them up in the order of the ranks, and gives the sums to all.
+//
+// All ranks call it alike. Rank 0 prints, one line for each figure, "metric - value", or
+// "metric - error TEXT" when sums are wrong or there is one rank only; the metrics are those of the
+// health check perf.collective. Throws what the communicator throws.
+void probe_allreduce(Communicator& ranks);
 
 }  // namespace muster

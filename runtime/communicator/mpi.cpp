@@ -1,4 +1,4 @@
-#include "runtime/communicator/mpi.h"
+#include "runtime/communicator/communicator.h"
 
 #include <mpi.h>
 

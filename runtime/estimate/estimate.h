@@ -5,16 +5,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-#include "runtime/estimate/fit.h"
+#include "runtime/estimate/rank_memory.h"
 #include "runtime/model/gpt.h"
 
 namespace muster {
 
 // Sizes of machines that can be rented, with what decides whether a model fits them and how fast
 // they train it. Plain data.
-
 struct SkuFacts {
   std::string_view name;         // of Azure, without "Standard_"
   unsigned gpus = 0;             // 0: a machine that computes with its processors
@@ -75,5 +75,18 @@ std::optional<GptShape> named_shape(std::string_view name);
 
 // All names, for help and complaints.
 std::string names_of_shapes();
+
+// `muster-train estimate`: what a run would take, before it is started.
+
+// What the words of a command ask, options of a training run among them; or the exit code when
+// there is nothing to answer (help was printed, or a complaint).
+struct EstimateRequest {
+  EstimateQuestion question;
+  bool as_json = false;
+};
+std::variant<EstimateRequest, int> parse_estimate(int argc, const char* const* argv);
+
+// argv[0] is "estimate". Returns the exit code: 0, or 1 where the run does not fit, or 2.
+int run_estimate_command(int argc, const char* const* argv);
 
 }  // namespace muster

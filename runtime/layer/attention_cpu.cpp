@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/layer/attention.h"
-#include "runtime/layer/pair_product.h"
 #include "runtime/layer/parallel.h"
 #include "runtime/layer/tile_product.h"
 #include "runtime/memory/bf16.h"
@@ -15,8 +14,8 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t block = attention_block;
-static_assert(block % tile_rows == 0 && block % tile_columns == 0);
+constexpr std::size_t block_rows = attention_block;
+static_assert(block_rows % tile_rows == 0 && block_rows % tile_columns == 0);
 
 std::size_t padded(std::size_t count) {
   return padded_to_attention_block(count);
@@ -94,11 +93,11 @@ struct HeadScratch {
     for (Unit** matrix : {&k_transposed, &v_transposed, &k, &v, &paired}) {
       *matrix = take_units(context * width);
     }
-    for (Unit** matrix : {&q, &dout, &q_rows, &dout_rows}) *matrix = take_units(block * width);
-    for (Unit** matrix : {&p_units, &ds_units}) *matrix = take_units(block * context);
+    for (Unit** matrix : {&q, &dout, &q_rows, &dout_rows}) *matrix = take_units(block_rows * width);
+    for (Unit** matrix : {&p_units, &ds_units}) *matrix = take_units(block_rows * context);
     for (float** matrix : {&dk, &dv}) *matrix = take(context * width);
-    product = take(block * width);
-    for (float** matrix : {&p, &ds}) *matrix = take(block * context);
+    product = take(block_rows * width);
+    for (float** matrix : {&p, &ds}) *matrix = take(block_rows * context);
     if (context != shape.context || width != shape.head_width()) {
       std::memset(first, 0, static_cast<std::size_t>(next_ - first) * sizeof(float));
     }
@@ -155,7 +154,7 @@ float scale_of(const AttentionShape& shape) {
 // columns is faster than on some.
 MUSTER_VECTOR_CLONES
 float exponentials(float* row, std::size_t count, std::size_t columns, float& highest) {
-  const std::size_t all = columns / block * block;
+  const std::size_t all = columns / block_rows * block_rows;
   for (std::size_t s = count; s < all; ++s) row[s] = row[0];
   float most[sum_lanes];
   std::copy_n(row, sum_lanes, most);
@@ -175,7 +174,7 @@ float exponentials(float* row, std::size_t count, std::size_t columns, float& hi
 MUSTER_VECTOR_CLONES
 void softmax_backward(float* p, float* dp, std::size_t count, std::size_t columns, float log_sum,
                       float scale) {
-  const std::size_t all = columns / block * block;
+  const std::size_t all = columns / block_rows * block_rows;
   for (std::size_t s = 0; s < all; ++s) p[s] = vector_exp(p[s] - log_sum);
   for (std::size_t s = count; s < all; ++s) p[s] = 0;
   const float *probability = p, *gradient = dp;
@@ -198,11 +197,11 @@ class Head {
   void forward(const float* q, const float* k, const float* v, Operand* out, float* log_sums) {
     transpose_all(k, scratch_.k_transposed);
     Form::load_along_rows(all_of(v), scratch_.v, scratch_.width);
-    for (std::size_t first = 0; first < shape_.context; first += block) {
-      const std::size_t rows = std::min(block, shape_.context - first);
-      const std::size_t columns = first + block;
+    for (std::size_t first = 0; first < shape_.context; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, shape_.context - first);
+      const std::size_t columns = first + block_rows;
       scores(q + first * stride_, rows, columns);
-      float inverse[block];
+      float inverse[block_rows];
       for (std::size_t i = 0; i < rows; ++i) {
         float highest = 0;
         const float sum =
@@ -227,9 +226,9 @@ class Head {
     Form::load_along_rows(all_of(k), scratch_.k, scratch_.width);
     std::fill_n(scratch_.dk, scratch_.context * scratch_.width, 0.0f);
     std::fill_n(scratch_.dv, scratch_.context * scratch_.width, 0.0f);
-    for (std::size_t first = 0; first < shape_.context; first += block) {
-      const std::size_t rows = std::min(block, shape_.context - first);
-      const std::size_t columns = first + block;
+    for (std::size_t first = 0; first < shape_.context; first += block_rows) {
+      const std::size_t rows = std::min(block_rows, shape_.context - first);
+      const std::size_t columns = first + block_rows;
       const Rows q_block{q + first * stride_, stride_, rows, width_};
       const Rows dout_block{dout + first * shape_.width, shape_.width, rows, width_};
       scores(q_block.values, rows, columns);
@@ -258,7 +257,7 @@ class Head {
  private:
   Rows all_of(const float* matrix) const { return {matrix, stride_, shape_.context, width_}; }
   Rows block_of(const float* matrix, std::size_t columns) const {
-    return {matrix, scratch_.context, block, columns};
+    return {matrix, scratch_.context, block_rows, columns};
   }
 
   void transpose_all(const float* matrix, Unit* to) {
@@ -274,15 +273,16 @@ class Head {
   // Rows of the last block that do not exist are zero.
   void load_along_columns(const Rows& from, Unit* to) {
     Form::load_along_columns(from, to, scratch_.width / depth);
-    std::fill(to + from.rows * scratch_.width / depth, to + block * scratch_.width / depth, Unit{});
+    std::fill(to + from.rows * scratch_.width / depth, to + block_rows * scratch_.width / depth,
+              Unit{});
   }
   void load_along_rows(const Rows& from, Unit* to) {
     Form::load_along_rows(from, to, scratch_.width);
     const std::size_t loaded = (from.rows + depth - 1) / depth;
-    std::fill(to + loaded * scratch_.width, to + block / depth * scratch_.width, Unit{});
+    std::fill(to + loaded * scratch_.width, to + block_rows / depth * scratch_.width, Unit{});
   }
   void clear_rows_from(std::size_t rows, std::size_t columns) {
-    for (std::size_t i = rows; i < block; ++i) {
+    for (std::size_t i = rows; i < block_rows; ++i) {
       std::fill_n(scratch_.p + i * scratch_.context, columns, 0.0f);
       std::fill_n(scratch_.ds + i * scratch_.context, columns, 0.0f);
     }
@@ -290,18 +290,18 @@ class Head {
 
   // [block, D] times [D, columns]
   TileProduct rows_by_columns(std::size_t columns) const {
-    return {block, columns,          width_in_units(), width_in_units(),
-            1,     scratch_.context, scratch_.context};
+    return {block_rows, columns,          width_in_units(), width_in_units(),
+            1,          scratch_.context, scratch_.context};
   }
   // [block, columns] times [columns, D]
   TileProduct rows_by_width(std::size_t columns) const {
-    return {block, scratch_.width, columns / depth, scratch_.context / depth,
-            1,     scratch_.width, scratch_.width};
+    return {block_rows, scratch_.width, columns / depth, scratch_.context / depth,
+            1,          scratch_.width, scratch_.width};
   }
   // [block, columns] transposed, times [block, D], added up
   TileProduct columns_by_width(std::size_t columns) const {
-    return {columns,          scratch_.width, block / depth,  1,
-            scratch_.context, scratch_.width, scratch_.width, true};
+    return {columns,          scratch_.width, block_rows / depth, 1,
+            scratch_.context, scratch_.width, scratch_.width,     true};
   }
   std::size_t width_in_units() const { return scratch_.width / depth; }
 

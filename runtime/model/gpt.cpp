@@ -4,14 +4,10 @@
 #include <type_traits>
 
 #include "runtime/layer/attention.h"
-#include "runtime/layer/cross_entropy.h"
-#include "runtime/layer/gelu.h"
 #include "runtime/layer/gemm.h"
-#include "runtime/layer/layer_norm.h"
-#include "runtime/layer/linear.h"
+#include "runtime/layer/layers.h"
 #include "runtime/layer/parallel.h"
 #include "runtime/memory/vector_loops.h"
-#include "runtime/model/gpt_parameters.h"
 
 namespace muster {
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "runtime/checkpoint/flat_space.h"
-#include "runtime/layer/embedding.h"
+#include "runtime/layer/layers.h"
 
 namespace muster {
 
@@ -29,7 +29,6 @@ namespace muster {
 // takes a block before it computes with it and gives it back after, so that a store may hold few of
 // them at a time, move them meanwhile, and know which gradients are complete. Nothing is taken
 // twice at a time: a store may throw std::logic_error. One thread.
-
 class BlockStore {
  public:
   virtual ~BlockStore() = default;
@@ -100,6 +99,35 @@ class Gpt {
   // Says that the store holds other weights than before.
   virtual void weights_changed() = 0;
 };
+
+// Indices into FlatSpace::params.
+namespace gpt_parameter {
+
+inline constexpr std::size_t wte = 0;
+inline constexpr std::size_t wpe = 1;
+inline constexpr std::size_t per_layer = 12;
+
+// clang-format off
+enum InLayer : std::size_t {
+  ln_1_weight, ln_1_bias, attn_weight, attn_bias, attn_proj_weight, attn_proj_bias,
+  ln_2_weight, ln_2_bias, fc_weight, fc_bias, fc_proj_weight, fc_proj_bias,
+};
+// clang-format on
+
+inline constexpr std::size_t of_layer(std::size_t layer, InLayer which) {
+  return 2 + per_layer * layer + which;
+}
+inline constexpr std::size_t ln_f_weight(std::size_t layers) {
+  return 2 + per_layer * layers;
+}
+inline constexpr std::size_t ln_f_bias(std::size_t layers) {
+  return ln_f_weight(layers) + 1;
+}
+inline constexpr std::size_t head(const GptShape& shape) {
+  return shape.tied ? wte : ln_f_bias(shape.layers) + 1;
+}
+
+}  // namespace gpt_parameter
 
 std::unique_ptr<Gpt> make_gpt(const GptShape& shape, std::size_t sequences,
                               const GptSettings& settings);

@@ -1,4 +1,4 @@
-#include "runtime/model/gpt_parameters.h"
+#include "runtime/model/gpt.h"
 
 #include <algorithm>
 #include <cmath>

@@ -39,7 +39,6 @@ void adamw(const AdamwSettings& settings, const AdamwStep& step, std::span<const
 //
 // A pure function of the step, so that a resumed run continues it. It does not look at the length
 // of the run: asking for more steps later changes nothing that was already trained.
-
 struct LearningRate {
   double peak = 1e-3;
   std::uint64_t warmup_steps = 20;

@@ -47,4 +47,21 @@ bool is_committed_json(std::string_view text) {
   return text.substr(covered.size()) == seal_for(covered);
 }
 
+bool nests_too_deeply(std::string_view text) {
+  std::size_t depth = 0;
+  bool is_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_string && c == '\\')
+      ++at;
+    else if (c == '"')
+      is_string = !is_string;
+    else if (!is_string && (c == '[' || c == '{') && ++depth > json_depth_limit)
+      return true;
+    else if (!is_string && (c == ']' || c == '}') && depth > 0)
+      --depth;
+  }
+  return false;
+}
+
 }  // namespace muster

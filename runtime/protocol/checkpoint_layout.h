@@ -59,4 +59,9 @@ std::string seal_json(std::string object);
 // True when `text` ends in a well-formed seal whose CRC matches.
 bool is_committed_json(std::string_view text);
 
+// Whether a JSON text nests deeper than any that is written here: what reads or frees it calls
+// itself for every level, and would run out of stack. Of a text that is no JSON it says nothing.
+inline constexpr std::size_t json_depth_limit = 64;
+bool nests_too_deeply(std::string_view text);
+
 }  // namespace muster

@@ -1,6 +1,6 @@
 #include "runtime/protocol/membership.h"
 
-#include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/checkpoint_layout.h"
 
 #include <algorithm>
 #include <fstream>

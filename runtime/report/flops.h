@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "runtime/model/gpt.h"
 
@@ -40,5 +41,15 @@ struct Utilisation {
 // `peak_flops` and `tokens_per_s` are those of all ranks together.
 Utilisation utilisation_of(const FlopsPerToken& flops, double tokens_per_s, double peak_flops,
                            bool recomputes);
+
+// The peak that a utilisation is a share of, and where the figure comes from.
+struct PeakRate {
+  double flops = 0;    // per second
+  std::string origin;  // "given", "measured by an FMA loop", ...
+};
+
+// fp32 multiply-adds in the registers of `threads` OpenMP threads at once, in the widest vectors
+// that the processor has: what no matrix product can exceed. Takes about 12 ms.
+PeakRate measure_fma_peak(int threads);
 
 }  // namespace muster

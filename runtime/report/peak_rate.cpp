@@ -1,12 +1,13 @@
-#include "runtime/report/peak_rate.h"
+#include "runtime/report/flops.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "runtime/report/spent_time.h"
 
 namespace muster {
 namespace {
 
-constexpr auto measured_time = std::chrono::milliseconds(10);
+constexpr double measured_s = 0.01;
 constexpr int rounds = 20000;
 // Ten chains of sums keep two units with a latency of four busy, and fit 16 registers.
 constexpr int chains = 10;
@@ -65,16 +66,15 @@ Loop widest_loop() {
 
 // The best of many short runs: others may take the core meanwhile.
 double own_rate() {
-  using Clock = std::chrono::steady_clock;
   const Loop loop = widest_loop();
   const double flops = 2.0 * rounds * chains * loop.lanes;
   volatile float factor = 0.5f;
   volatile float sink = 0;
   double best_s = 1;
-  for (const auto end = Clock::now() + measured_time; Clock::now() < end;) {
-    const auto begin = Clock::now();
+  for (const Stopwatch whole; whole.seconds() < measured_s;) {
+    const Stopwatch one;
     sink = loop.run(factor, 0.5f);
-    best_s = std::min(best_s, std::chrono::duration<double>(Clock::now() - begin).count());
+    best_s = std::min(best_s, one.seconds());
   }
   static_cast<void>(sink);
   return flops / best_s;

@@ -30,7 +30,6 @@ class SpentTime {
 
 // Where the time of steps went. The four parts add up to the whole: compute is what is none of the
 // others. Plain data.
-
 struct TimeSplit {
   double total_s = 0;
   double communication_wait_s = 0;  // with other ranks and waiting for them

@@ -98,7 +98,6 @@ class TraceSpan {
 // (what was dropped, how exact the clocks are) and traceEvents. A rank is a process (pid = rank)
 // with one thread, named by ph "M" events; a span is a ph "X" event, ts and dur in us since the
 // first span, on the clock of rank 0. Pure.
-
 struct RankTrace {
   std::string host;
   std::vector<TraceEntry> entries;

@@ -1,6 +1,6 @@
 // Text to tokens and back: byte-level byte-pair encoding, as GPT-2 has it.
 //
-// A text is cut into words (word_splitter.h). In each word, beginning with one token per byte, the
+// A text is cut into words (text_blocks.h). In each word, beginning with one token per byte, the
 // pair of neighbours whose merge stands first in the list is joined, the leftmost such pair first,
 // until no pair of the list is left (Sennrich, Haddow, Birch: "Neural Machine Translation of Rare
 // Words with Subword Units", 2016). Without merges a token is a byte. The end of a document is a
@@ -25,7 +25,6 @@ namespace muster {
 //
 // Keys are copied into one arena; open addressing with linear probing, at most half full. Entries
 // are never removed one by one. Not for several threads.
-
 template <class Value>
 class WordTable {
  public:
@@ -173,5 +172,37 @@ class Encoder {
 inline std::uint64_t token_pair_key(std::uint32_t left, std::uint32_t right) {
   return std::uint64_t{left} << 32 | right;
 }
+
+// Learning the merges of a tokenizer from text.
+//
+// The most frequent pair of neighbouring tokens in the words of the text becomes a token; then the
+// counts of the pairs around it change, and so on. Of equally frequent pairs the one with the
+// smaller tokens comes first, so that equal counts of words give equal merges, whatever the order
+// of the text or the threads. Tokens 0 to 255 are the bytes, the end of a document is the last
+// token.
+
+inline constexpr std::size_t smallest_trained_vocabulary = 257;
+inline constexpr std::size_t training_word_bytes = 256;  // longer words are cut for the counting
+
+// How often each word occurs.
+class WordCounts {
+ public:
+  void add_text(std::string_view text);
+  void add(const WordCounts& other);
+
+  struct Counted {
+    std::string_view word;
+    std::uint64_t count = 0;
+  };
+  // In the order of their bytes; valid until the next change.
+  std::vector<Counted> sorted() const;
+
+ private:
+  void add_word(std::string_view word, std::uint64_t count);
+  WordTable<std::uint64_t> table_;
+};
+
+// A tokenizer of `vocabulary` tokens; fewer when no pair occurs twice any more.
+Tokenizer train_tokenizer(const WordCounts& words, std::size_t vocabulary);
 
 }  // namespace muster

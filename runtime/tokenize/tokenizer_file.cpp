@@ -8,7 +8,7 @@
 
 #include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/manifest_fields.h"
-#include "runtime/protocol/json_depth.h"
+#include "runtime/protocol/checkpoint_layout.h"
 
 namespace muster {
 namespace {

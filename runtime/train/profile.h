@@ -18,7 +18,6 @@ namespace muster {
 
 // A communicator that writes down how long this rank waited in it, transfer by transfer, and is
 // another one otherwise.
-
 class TracedCommunicator final : public Communicator {
  public:
   // Both outlive this object and its transfers.
@@ -52,7 +51,6 @@ class TracedCommunicator final : public Communicator {
 // Rank 0 sends a time to a rank, which answers with its own. The answer was given between sending
 // and receiving, so the middle of both is off by half the round trip at most (Cristian 1989); of
 // several tries the quickest counts. Clocks of one host agree by themselves.
-
 struct RankClock {
   std::int64_t ahead_ns = 0;  // of the other clock
   std::int64_t error_ns = 0;  // at most

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -19,23 +20,17 @@
 #include "runtime/protocol/number_text.h"
 #include "runtime/protocol/start_error.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/train/agreed_options.h"
 #include "runtime/train/profile.h"
-#include "runtime/train/restore/generation.h"
 #include "runtime/train/restore/restore.h"
 #include "runtime/train/run_report.h"
 #include "runtime/train/save/checkpoints.h"
-#include "runtime/train/save/final_weights.h"
 #include "runtime/train/save/save.h"
 #include "runtime/train/step/data_parallel_step.h"
-#include "runtime/train/step/divergence.h"
 #include "runtime/train/step/guard.h"
-#include "runtime/train/step/step_guard.h"
 #include "runtime/train/step/stop_request.h"
 #include "runtime/train/step/training_data.h"
 
 namespace muster {
-
 namespace {
 
 // A launcher that this build does not understand: each process would train the whole model.
@@ -309,6 +304,49 @@ PeakRate own_peak(const TrainOptions& options) {
   return measure_fma_peak(options.threads);
 }
 
+using Given = std::map<std::string, std::string>;
+
+std::string yes_or_no(bool flag) {
+  return flag ? "given" : "not given";
+}
+
+std::string steps_text(const std::optional<StepRange>& steps) {
+  if (!steps) return "not given";
+  return std::to_string(steps->first) + "-" + std::to_string(steps->last);
+}
+
+Given agreed(const TrainOptions& options) {
+  Given given = result_options(options);
+  if (!options.deterministic) given.erase("threads");
+  given.erase("tied");
+  given["untied"] = yes_or_no(!options.shape.tied);
+  given["recompute"] = yes_or_no(options.model.recompute);
+  given["deterministic"] = yes_or_no(options.deterministic);
+  given["steps"] = std::to_string(options.steps);
+  given["micro-batch"] = std::to_string(options.micro_batch);
+  given["leaves"] = std::to_string(options.leaves);
+  given["zero"] = std::to_string(static_cast<int>(options.zero));
+  given["bucket-bytes"] = std::to_string(options.buckets.least_bytes);
+  given["bucket-limit-bytes"] = std::to_string(options.buckets.most_bytes);
+  given["checkpoint-every"] = std::to_string(options.checkpoint_every);
+  given["checkpoint-mode"] = options.save_mode == SaveMode::automatic    ? "auto"
+                             : options.save_mode == SaveMode::background ? "background"
+                                                                         : "blocking";
+  given["keep"] = std::to_string(options.keep);
+  given["replica-check-every"] = std::to_string(options.replica_check_every);
+  given["divergence-steps"] = std::to_string(options.most_far_above);
+  given["verify-data"] = options.verify_data ? "all" : "headers";
+  given["jsonl-field"] = options.jsonl_field;
+  given["profile"] = yes_or_no(!options.profile.empty());
+  given["profile-steps"] = steps_text(options.profile_steps);
+  return given;
+}
+
+std::string without_newlines(std::string value) {
+  std::ranges::replace(value, '\n', ' ');
+  return value;
+}
+
 }  // namespace
 
 int end_taken_over(const std::string& why) {
@@ -331,6 +369,29 @@ PeakRate run_peak(const TrainOptions& options, Communicator& ranks) {
   PeakRate peak = own_peak(options);
   for (const double one : gather_values(ranks, std::exchange(peak.flops, 0))) peak.flops += one;
   return peak;
+}
+
+std::string agreed_text(const TrainOptions& options) {
+  std::string text;
+  for (const auto& [name, value] : agreed(options)) {
+    text += name + "=" + without_newlines(value) + "\n";
+  }
+  return text;
+}
+
+void check_sharing_options(const TrainOptions& options, Communicator& ranks) {
+  std::vector<GivenOptions> all;
+  for (std::string& text : ranks.gather_texts(agreed_text(options))) {
+    all.push_back({"rank " + std::to_string(all.size()), std::move(text)});
+  }
+  const std::string difference = options_difference(all);
+  if (!difference.empty()) throw StartError(difference);
+  const BucketLimits& buckets = options.buckets;
+  if (buckets.least_bytes > buckets.most_bytes) {
+    throw StartError("--bucket-bytes: " + std::to_string(buckets.least_bytes) +
+                     " is more than the " + std::to_string(buckets.most_bytes) +
+                     " of --bucket-limit-bytes");
+  }
 }
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/report/peak_rate.h"
+#include "runtime/report/flops.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {
@@ -27,11 +27,19 @@ int run_training(const TrainOptions& options, const RankVariables& variables, Co
 // Says on stderr why, for a launcher; the exit code.
 int end_taken_over(const std::string& why);
 
-// The peak of a whole run's processors, for its utilisation.
-
-// The sum over all ranks: what --peak-tflops says of each, or what each measures now, all at once,
+// The peak of all ranks: what --peak-tflops says of each, or what each measures now, all at once,
 // in some 15 ms. For bf16 that is a matrix product, as an FMA loop would not use the units that
 // such products use. Collective.
 PeakRate run_peak(const TrainOptions& options, Communicator& ranks);
+
+// What all ranks of a run must be given alike, as lines "name=value": ranks that compute different
+// things look for a broken computer, or do not notice at all. What a rank may have of its own is
+// not in it: paths, --threads (unless bits must be those of any number of ranks), what only one
+// rank does.
+std::string agreed_text(const TrainOptions& options);
+
+// Throws StartError, on all ranks alike, when the options differ between ranks, or --zero and its
+// companions contradict each other. Collective.
+void check_sharing_options(const TrainOptions& options, Communicator& ranks);
 
 }  // namespace muster

@@ -15,7 +15,6 @@
 
 #include "runtime/protocol/environment.h"
 #include "runtime/report/flops.h"
-#include "runtime/report/peak_rate.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/report/tensorboard.h"
 #include "runtime/train/step/data_parallel_step.h"
@@ -33,7 +32,6 @@ namespace muster {
 // peak_origin, a text. Times and rates are means since the line before. A number that is not finite
 // is null. A resumed run appends again the steps that it repeats: the last line of a step counts.
 // Pure functions, no files.
-
 struct MetricsLine {
   std::uint64_t step = 0;
   std::uint64_t total_steps = 0;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/data/dataset_writer.h"
-#include "runtime/data/shard_tokens.h"
+#include "runtime/data/shard_cache.h"
+#include "runtime/tokenize/tokenize.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 

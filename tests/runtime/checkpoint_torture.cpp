@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/verify.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "tests/runtime/lost_writes.h"

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/communicator/communicator.h"
 #include "runtime/communicator/mesh/mesh.h"
-#include "runtime/communicator/mpi.h"
 
 using namespace muster;
 

@@ -132,6 +132,11 @@ Checked<CheckpointLock> CheckpointLock::take(const std::string& directory,
   return CheckpointLock(std::move(fd));
 }
 
+bool may_exist(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::exists(path, code) || code;
+}
+
 Checked<NoValue> sync_checkpoint_directory(const std::string& directory) {
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return failed("open directory", directory);

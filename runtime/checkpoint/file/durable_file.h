@@ -57,6 +57,9 @@ class CheckpointLock {
   Descriptor file_;  // the lock ends with it
 };
 
+// Whether something is there, or nobody can tell.
+bool may_exist(const std::string& path);
+
 // fsync of a directory: makes the names in it durable.
 Checked<NoValue> sync_checkpoint_directory(const std::string& directory);
 

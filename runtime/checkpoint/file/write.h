@@ -7,10 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,8 +21,7 @@ namespace muster {
 // How the pieces of a large file reach the disk, several of them at once.
 //
 //   buffered         a thread, through the page cache; each 64 MiB the system is asked to write
-//   what
-//                    it holds, and to forget what is written
+//                    what it holds, and to forget what is written
 //   direct_threads   O_DIRECT, eight threads
 //   direct_ring      O_DIRECT, eight pieces in flight by io_uring
 //
@@ -38,9 +34,6 @@ namespace muster {
 enum class WriteWay { buffered, direct_threads, direct_ring };
 
 const char* write_way_name(WriteWay way);  // "buffered", "threads", "io_uring"
-
-// What O_DIRECT asks of offsets, lengths and addresses.
-inline constexpr std::uint64_t direct_alignment_bytes = 4096;
 
 struct FilePiece {
   std::uint64_t offset = 0;
@@ -60,18 +53,8 @@ class WriteEngine {
   virtual Checked<NoValue> drain() = 0;
 };
 
-// For the file at `path`. A fault when this way cannot be used here.
-Checked<std::unique_ptr<WriteEngine>> open_write_engine(WriteWay way, const std::string& path);
-
-// The two kinds, for open_write_engine.
-std::unique_ptr<WriteEngine> make_threaded_writer(Descriptor fd, const std::string& path,
-                                                  bool direct);
-Checked<std::unique_ptr<WriteEngine>> make_ring_writer(Descriptor fd, const std::string& path);
-
 // From this size on a file is worth the trial; smaller ones are buffered when nothing is chosen.
 inline constexpr std::uint64_t write_trial_file_bytes = 256ull << 20;
-// Written each way by a trial, at most.
-inline constexpr std::uint64_t write_trial_bytes = 128ull << 20;
 
 struct WriteChoice {
   std::optional<WriteWay> way = {};  // none: nothing is known yet
@@ -118,36 +101,5 @@ class FileWrite {
 // Saving gives way to computing, where no core is free: puts this thread ten steps of niceness
 // behind the process's first one.
 void step_back();
-
-// Memory that starts at a page, as O_DIRECT wants it.
-
-struct FreeMemory {
-  void operator()(char* memory) const { std::free(memory); }
-};
-using AlignedBuffer = std::unique_ptr<char, FreeMemory>;
-
-inline std::size_t direct_length(std::size_t bytes) {
-  return (bytes + direct_alignment_bytes - 1) / direct_alignment_bytes * direct_alignment_bytes;
-}
-
-inline bool is_direct(std::span<const char> piece) {
-  return reinterpret_cast<std::uintptr_t>(piece.data()) % direct_alignment_bytes == 0 &&
-         piece.size() % direct_alignment_bytes == 0;
-}
-
-inline AlignedBuffer make_aligned_buffer(std::size_t bytes) {
-  AlignedBuffer buffer(
-      static_cast<char*>(std::aligned_alloc(direct_alignment_bytes, direct_length(bytes))));
-  if (!buffer) throw std::bad_alloc();
-  return buffer;
-}
-
-// A copy of `piece`, padded with zeros.
-inline std::span<const char> aligned_copy(std::span<const char> piece, AlignedBuffer& buffer) {
-  const std::size_t length = direct_length(piece.size());
-  std::memcpy(buffer.get(), piece.data(), piece.size());
-  std::memset(buffer.get() + piece.size(), 0, length - piece.size());
-  return {buffer.get(), length};
-}
 
 }  // namespace muster

@@ -3,7 +3,7 @@
 // Two forms. A message is for joining and for news about ranks: u32 magic, u16 version, u16 kind,
 // u32 length, the fields of one struct below, and a seal of 16 bytes; numbers little-endian, a text
 // is u32 length and bytes. A frame opens the data that one rank sends to another in one operation:
-// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (introduction.h).
+// FrameHeader as it lies in memory, then its bytes. Both follow a handshake (rendezvous.h).
 // Reading trusts nothing: what is not well-formed is no message. Pure.
 #pragma once
 
@@ -30,7 +30,7 @@ struct MeshSeat {
   std::uint64_t epoch = 0;  // of the run: one more at every restart
   std::uint64_t rank = 0;
   std::uint64_t size = 1;
-  std::string work = {};  // what all ranks must be given alike (agreed_options.h), if it is known
+  std::string work = {};  // what all ranks must be given alike (train/run.h), if it is known
   std::string name = {};  // by which a person knows the rank; empty: "rank" and its number
   MUSTER_FIELDS(job, epoch, rank, size, work, name)
 };

@@ -1,30 +1,40 @@
 #include "runtime/train/elastic/checkpoints.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
+#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/restore/generation.h"
+#include "runtime/train/restore/restore.h"
 
 namespace muster {
 namespace {
 
-using namespace std::chrono_literals;
+// The higher one counts.
+auto rank_of(const MemberNews& news, const std::vector<GenerationFork>& forks) {
+  const bool counts = news.has_trained || is_on_lineage(news.step, news.from_generation, forks);
+  return std::make_tuple(counts, news.has_trained, news.step);
+}
+
+std::vector<GenerationFork> all_forks(const std::vector<MemberNews>& members) {
+  std::vector<GenerationFork> forks;
+  for (const MemberNews& member : members) {
+    forks.insert(forks.end(), member.forks.begin(), member.forks.end());
+  }
+  return forks;
+}
 
 // Half of what a change may take.
-constexpr auto longest_wait_for_save = 1000ms;
+constexpr auto longest_wait_for_save = std::chrono::milliseconds(1000);
 
 // First letter of a note before the generation is known to all; later ones are of Checkpoints.
 constexpr char is_taken = '+';    // then its number
 constexpr char is_refused = '-';  // then why
 constexpr char is_at_work = 'w';  // for an earlier epoch
-
-template <class T>
-bool is_ready(const std::future<T>& result) {
-  return result.valid() && result.wait_for(0s) == std::future_status::ready;
-}
 
 std::optional<std::uint64_t> step_of(const std::string& directory) {
   const auto name = parse_checkpoint_directory_name(directory);
@@ -33,6 +43,37 @@ std::optional<std::uint64_t> step_of(const std::string& directory) {
 }
 
 }  // namespace
+
+std::size_t EpochStart::source() const {
+  const std::vector<GenerationFork> forks = all_forks(members);
+  const auto newest = std::ranges::max_element(
+      members, {}, [&](const MemberNews& news) { return rank_of(news, forks); });
+  return static_cast<std::size_t>(newest - members.begin());
+}
+
+bool EpochStart::differs() const {
+  const std::vector<GenerationFork> forks = all_forks(members);
+  return std::ranges::any_of(members, [&](const MemberNews& news) {
+    return news.step != members[0].step ||
+           std::get<0>(rank_of(news, forks)) != std::get<0>(rank_of(members[0], forks));
+  });
+}
+
+std::uint64_t EpochStart::known_generation() const {
+  std::uint64_t highest = 0;
+  for (const MemberNews& member : members) highest = std::max(highest, member.known_generation);
+  return highest;
+}
+
+bool EpochStart::owes_save() const {
+  return std::ranges::any_of(members, &MemberNews::owes_save);
+}
+
+std::vector<std::string> EpochStart::hosts() const {
+  std::set<std::string> distinct;
+  for (const MemberNews& member : members) distinct.insert(member.host);
+  return {distinct.begin(), distinct.end()};
+}
 
 bool ElasticCheckpoints::Epoch::at_work() const {
   return (taking.valid() && !is_ready(taking)) || (checkpoints && checkpoints->at_work());

@@ -1,6 +1,6 @@
 // The checkpoints of an elastic run, from one epoch of its members to the next.
 //
-//   epoch begins   its first member takes a generation (generation.h) in a thread of its own, for
+//   epoch begins   its first member takes a generation (restore.h) in a thread of its own, for
 //                  no step waits for a disk
 //   known to all   with a step; checkpoints.h does the rest, unless somebody's threads are still at
 //                  work for the epoch before
@@ -15,6 +15,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <future>
 #include <list>
 #include <memory>
@@ -22,11 +23,45 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/resume_log.h"
-#include "runtime/train/elastic/epoch_start.h"
 #include "runtime/train/save/checkpoints.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
+
+// What the members of an elastic run tell each other as an epoch begins, and whose state counts.
+//
+// A state that was trained in an earlier epoch comes before one that was read from a checkpoint:
+// who joins never brings back what the others have left behind. Of equal kind, the one with the
+// most steps; a checkpoint counts only when it is on the lineage of all forks that any member knows
+// of (checkpoint/choose.h). All decide alike. Pure.
+struct MemberNews {
+  std::uint64_t step = 0;
+  bool has_trained = false;            // in an epoch before, or has the state of one that has
+  std::uint64_t from_generation = 0;   // of the checkpoint that was read; 0: none was
+  std::uint64_t known_generation = 0;  // the highest that it knows of
+  bool owes_save = false;              // one was due in the epoch before, or was given up
+  std::string host;
+  std::string previous;                    // directory name of the checkpoint before this state
+  std::vector<GenerationFork> lineage;     // of this state
+  std::vector<GenerationFork> forks = {};  // known from its directory
+  MUSTER_FIELDS(step, has_trained, from_generation, known_generation, owes_save, host, previous,
+                lineage, forks)
+};
+
+// By place. Never empty.
+struct EpochStart {
+  std::vector<MemberNews> members;
+
+  // The place of the first one whose state counts.
+  std::size_t source() const;
+  // Some have another state.
+  bool differs() const;
+  std::uint64_t known_generation() const;
+  bool owes_save() const;
+  std::vector<std::string> hosts() const;  // each once
+};
 
 class ElasticCheckpoints {
  public:

@@ -37,7 +37,6 @@ int run_elastic_training(const TrainOptions& options, const RankVariables& varia
 
 // What the membership file of an elastic job says now. One thread; a look costs one stat(2) while
 // the file stays the same.
-
 class MemberWatch {
  public:
   explicit MemberWatch(std::string path) : path_(std::move(path)) {}

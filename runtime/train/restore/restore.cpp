@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <set>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/start_error.h"
-#include "runtime/train/restore/resume_offer.h"
 #include "runtime/train/save/save.h"
 
 namespace muster {
@@ -206,6 +206,34 @@ std::string set_aside(const Restored& from, const std::string& evidence) {
 
 constexpr std::uint64_t broadcast_elements = 1 << 20;
 
+// Whether the writer of `line` came with `mine` or after it.
+bool is_passed(const GenerationLine& mine, const GenerationLine& line,
+               std::uint64_t known_to_ranks) {
+  if (line.run_id != mine.run_id) return false;
+  if (mine.epoch && line.epoch) {
+    return std::tie(*line.epoch, line.members_epoch) >= std::tie(*mine.epoch, mine.members_epoch);
+  }
+  return mine.members_epoch && line.members_epoch && line.generation > known_to_ranks &&
+         *line.members_epoch >= *mine.members_epoch;
+}
+
+std::string complaint_about(const GenerationLine& mine, const GenerationLine& line) {
+  if (mine.members_epoch && line.members_epoch && mine.epoch == line.epoch) {
+    return "epoch " + std::to_string(*line.members_epoch) +
+           " of the members has already written here, and this process is of epoch " +
+           std::to_string(*mine.members_epoch) + " (MUSTER_MEMBERS): it must not write";
+  }
+  return "epoch " + std::to_string(line.epoch.value_or(0)) +
+         " of this job has already written here, and this process carries epoch " +
+         std::to_string(mine.epoch.value_or(0)) + " (MUSTER_EPOCH): it must not write";
+}
+
+// Another value of one of these is another run; of the rest, the same run continued differently.
+bool decides_identity(const std::string& option) {
+  return option == "layers" || option == "width" || option == "heads" || option == "context" ||
+         option == "vocabulary" || option == "tied" || option == "batch" || option == "seed";
+}
+
 }  // namespace
 
 std::optional<Restored> restore_checkpoint(const RestoreTarget& target,
@@ -269,6 +297,153 @@ Checked<NoValue> PlaneSource::receive(std::size_t plane, const ElementRange& ran
     if (lo < hi) std::copy_n(&piece[lo - at], hi - lo, &out[lo - range.lo]);
   }
   return outcome;
+}
+
+std::uint64_t highest_generation(const std::string& root, const std::optional<Restored>& restored,
+                                 Communicator& ranks) {
+  std::uint64_t highest = 0;
+  for (const std::uint64_t one :
+       gather_values(ranks, search_checkpoints(root).highest_generation)) {
+    highest = std::max(highest, one);
+  }
+  if (!restored) return highest;
+  for (const GenerationFork& fork : restored->manifest.lineage) {
+    highest = std::max(highest, fork.generation);
+  }
+  return std::max(highest, restored->manifest.generation);
+}
+
+Checked<std::uint64_t> choose_generation(const GenerationLine& line, const KnownGenerations& known,
+                                         const ResumeLog& log) {
+  std::uint64_t highest = std::max(known.to_ranks, known.highest);
+  for (const GenerationLine& earlier : log.generations) {
+    if (is_passed(line, earlier, known.to_ranks)) {
+      return CheckpointFault{complaint_about(line, earlier)};
+    }
+    highest = std::max(highest, earlier.generation);
+  }
+  if (highest == ~std::uint64_t{0}) {
+    return CheckpointFault{"the checkpoint directory names generation " + std::to_string(highest) +
+                           ", above which there is none: remove that directory, or use another"};
+  }
+  return std::max(line.epoch.value_or(1), highest + 1);
+}
+
+Checked<std::uint64_t> take_generation(const std::string& root, const GenerationLine& draft,
+                                       std::uint64_t known_to_ranks) {
+  if (auto made = make_checkpoint_directory(root); !made) return made.fault();
+  const auto lock = CheckpointLock::take(root, checkpoint_log_name);
+  if (!lock) return lock.fault();
+  const ResumeLog log = read_resume_log(root);
+  if (!log.unreadable.empty()) return CheckpointFault{log.unreadable};
+  const std::uint64_t here = search_checkpoints(root).highest_generation;
+  const auto chosen = choose_generation(draft, {known_to_ranks, here}, log);
+  if (!chosen) return chosen;
+  GenerationLine line = draft;
+  line.generation = chosen.value();
+  auto written = append_line_durably(root, checkpoint_log_name, format_generation_line(line));
+  if (!written) return written.fault();
+  return line.generation;
+}
+
+ResumeOffer find_offer(const std::string& root, CheckpointGrade at_least) {
+  const CheckpointSearch search = search_checkpoints(root);
+  ResumeOffer offer;
+  for (const FoundCheckpoint& found : search.usable) {
+    if (found.grade >= at_least) {
+      offer.usable.push_back({found.step, found.generation});
+    } else {
+      offer.rejected.push_back(
+          {{found.step, found.generation},
+           at_least == CheckpointGrade::certified ? "is not certified" : "is not sane"});
+    }
+  }
+  offer.forks = search.forks;
+  offer.trouble = search.trouble;
+  for (const RejectedCheckpoint& rejected : search.rejected) {
+    const auto name = parse_checkpoint_directory_name(rejected.directory);
+    if (name && rejected.committed) offer.rejected.push_back({*name, rejected.reason});
+  }
+  return offer;
+}
+
+std::optional<ChosenOffer> choose_offer(std::span<const ResumeOffer> offers) {
+  std::vector<GenerationFork> forks;
+  for (const ResumeOffer& offer : offers) {
+    forks.insert(forks.end(), offer.forks.begin(), offer.forks.end());
+  }
+  std::optional<ChosenOffer> best;
+  for (std::size_t rank = 0; rank < offers.size(); ++rank) {
+    for (const CheckpointName& name : offers[rank].usable) {
+      if (!is_on_lineage(name.step, name.generation, forks)) continue;
+      if (!best || name > best->name) best = {rank, name};
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> passed_over(std::span<const ResumeOffer> offers,
+                                     const CheckpointName& chosen) {
+  std::set<std::string> sentences;  // ranks that share a directory say the same
+  for (const ResumeOffer& offer : offers) {
+    for (const auto& [name, reason] : offer.rejected) {
+      if (!(name > chosen)) continue;
+      sentences.insert(checkpoint_directory_name(name) + " is newer and is passed over: " + reason);
+    }
+  }
+  return {sentences.begin(), sentences.end()};
+}
+
+std::string complaint_of(std::span<const ResumeOffer> offers) {
+  for (const ResumeOffer& offer : offers) {
+    if (!offer.trouble.empty()) return offer.trouble;
+  }
+  for (const ResumeOffer& offer : offers) {
+    std::string reasons;
+    for (const auto& [name, reason] : offer.rejected) {
+      reasons += "; " + checkpoint_directory_name(name) + ": " + reason;
+    }
+    if (!reasons.empty()) return "none can be used" + reasons;
+    if (!offer.usable.empty()) return "none can be used: a later generation began before each";
+  }
+  return "";
+}
+
+std::string resume_conflict(const RestoreTarget& target, const Manifest& manifest,
+                            std::vector<std::string>& remarks) {
+  const TrainState& train = manifest.train;
+  for (const auto& [name, now] : result_options(target.options)) {
+    const auto found = train.config.find(name);
+    const std::string then = found == train.config.end() ? "unknown" : found->second;
+    if (then == now) continue;
+    const std::string difference =
+        "--" + name + " is " + now + ", the checkpoint was made with " + then;
+    if (decides_identity(name)) return difference;
+    remarks.push_back(difference + "; training continues with " + now);
+  }
+  if (layout_hash(manifest.flat) != layout_hash(target.space)) {
+    return "the model of the checkpoint has other parameters";
+  }
+  if (train.leaves != target.plan.leaves || train.micro_batch != target.plan.micro_batch) {
+    const std::string difference = "the checkpoint was made with " + std::to_string(train.leaves) +
+                                   " accumulation chunks and micro-batches of " +
+                                   std::to_string(train.micro_batch) + ", now there are " +
+                                   std::to_string(target.plan.leaves) + " and " +
+                                   std::to_string(target.plan.micro_batch);
+    if (target.options.deterministic) {
+      return "--deterministic: " + difference + ": continue with --accumulation-chunks " +
+             std::to_string(train.leaves) + " --micro-batch " + std::to_string(train.micro_batch);
+    }
+    remarks.push_back(difference + "; sums are rounded otherwise than in the run before");
+  }
+  if (train.sampler.kind != target.data.kind ||
+      train.sampler.data_bytes != target.data.data_bytes ||
+      train.sampler.data_crc32c != target.data.data_crc32c) {
+    return "--data: the text is not the one the checkpoint was trained on (" +
+           std::to_string(target.data.data_bytes) + " bytes now, " +
+           std::to_string(train.sampler.data_bytes) + " then, or other content)";
+  }
+  return "";
 }
 
 }  // namespace muster

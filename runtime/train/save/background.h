@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <optional>
@@ -24,15 +25,24 @@
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/flat_space.h"
+#include "runtime/communicator/communicator.h"
 #include "runtime/protocol/descriptor.h"
 #include "runtime/report/spent_time.h"
 #include "runtime/train/save/save.h"
+#include "runtime/train/step/options.h"
+#include "scheduler/text/fields.h"
 
 namespace muster {
 
+// Whether there is something to wait for, and it would not be waited for.
+template <class T>
+bool is_ready(const std::future<T>& result) {
+  return result.valid() && result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 // A large array of floats that begins at a page, in huge pages where the system has them, all of it
 // touched: using it later never waits for the system to find a page. Zeros at first.
-
 class PageMemory {
  public:
   // Throws std::bad_alloc.
@@ -72,7 +82,7 @@ class BackgroundSave {
   // The other ranks may be gone: what has not been committed is not to be. Threads go on for a
   // while, without the state and the ranks. Only at_work() and the destructor follow.
   void give_up();
-  bool at_work() const;
+  bool at_work() const { return work_.valid() && !is_ready(work_); }
 
  private:
   enum class Phase { idle, writing, committing };
@@ -104,5 +114,32 @@ class BackgroundSave {
   std::string note_;                        // of this phase, once the thread is done
   std::vector<std::string> parts_;          // of all ranks
 };
+
+// Of a rank, from which on saving automatically is saving in the background.
+inline constexpr std::uint64_t background_save_bytes = 16 << 20;
+
+// What one rank knows of its host.
+struct HostMemory {
+  std::string host;
+  std::uint64_t slot_bytes = 0;                  // that this rank wants
+  std::optional<std::uint64_t> available_bytes;  // to all ranks of the host together
+  MUSTER_FIELDS(host, slot_bytes, available_bytes)
+};
+
+// The host on which the copies of all its ranks do not leave a twentieth of its free memory, with
+// the figures as a sentence; empty: there is none. Pure.
+std::string lack_of_memory(const std::vector<HostMemory>& ranks);
+
+// Whether checkpoints are written in the background: the mode that was asked for; blocking, with a
+// warning, where the host lacks the memory for a copy of the state: it would end the run, hours
+// after its start and at the hand of the kernel. The same on all ranks. Collective.
+bool saves_in_background(const TrainOptions& options, const std::string& host,
+                         const FlatSpace& space, Communicator& ranks, std::string& warning);
+
+// How much memory this process may still take on its host: the smaller one of what the system calls
+// available, and what the limits of the control groups above this process leave (version 2; files
+// in the page cache count as free). None: nothing could be found out. Any thread.
+std::optional<std::uint64_t> available_memory_bytes(const std::string& proc = "/proc",
+                                                    const std::string& cgroups = "/sys/fs/cgroup");
 
 }  // namespace muster

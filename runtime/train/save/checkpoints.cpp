@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/checkpoint/grading.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/number_text.h"
 #include "runtime/report/spent_time.h"
-#include "runtime/train/save/memory.h"
+#include "runtime/train/save/background.h"
 
 namespace muster {
 namespace {
@@ -167,12 +166,6 @@ void Checkpoints::save_within(const TrainingState& state, std::chrono::milliseco
   finish();
 }
 
-bool Checkpoints::at_work() const {
-  using namespace std::chrono_literals;
-  if (certificate_.valid() && certificate_.wait_for(0s) != std::future_status::ready) return true;
-  return background_ && background_->at_work();
-}
-
 void Checkpoints::tell(const SaveOutcome& outcome) {
   if (outcome.committed) {
     certificates_.committed(outcome.directory, outcome.step);
@@ -197,9 +190,8 @@ void Checkpoints::report_engine() {
 
 // One at a time; of those that wait the newest.
 void Checkpoints::tend_certificates() {
-  using namespace std::chrono_literals;
   if (certificate_.valid()) {
-    if (certificate_.wait_for(0s) != std::future_status::ready) return;
+    if (!is_ready(certificate_)) return;
     say_(certificate_.get());
     certifying_.clear();
   }

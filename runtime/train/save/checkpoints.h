@@ -108,7 +108,10 @@ class Checkpoints {
   void give_up() {
     if (background_) background_->give_up();
   }
-  bool at_work() const;  // its threads are
+  bool at_work() const {  // its threads are
+    return (certificate_.valid() && !is_ready(certificate_)) ||
+           (background_ && background_->at_work());
+  }
   bool owes_save() const { return due_ || is_saving(); }
   const SaveContext& context() const { return context_; }
   const Certification& certificates() const { return certificates_; }

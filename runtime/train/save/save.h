@@ -14,22 +14,24 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/checkpoint/file/checked.h"
+#include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/checkpoint/file/write.h"
+#include "runtime/checkpoint/flat_space.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/protocol/environment.h"
-#include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 
 namespace muster {
 
-// Who writes checkpoints: the run, its generation (generation.h), this rank's host.
-
+// Who writes checkpoints: the run and its generation (restore.h).
 struct RunIdentity {
   std::string run_id;  // 32 hex digits
   std::uint64_t generation = 1;
@@ -89,9 +91,7 @@ SaveOutcome conclude_save(SaveContext& context, std::uint64_t step,
 SaveOutcome save_checkpoint(SaveContext& context, const FlatSpace& space,
                             const TrainingState& state, Communicator& ranks);
 
-// What every checkpoint of a run says about the run, and where they lie.
-
-// Empty: none are written.
+// Where the checkpoints of a run lie; empty: none are written.
 std::string checkpoint_root(const TrainOptions& options, const RankVariables& variables);
 
 // All but what a generation adds: its number, lineage, nodes and the checkpoint before it.
@@ -100,20 +100,16 @@ SaveContext make_save_context(const TrainOptions& options, const RankVariables& 
                               const BatchPlan& plan, const SamplerState& data,
                               std::uint64_t windows);
 
-// Bringing shards to rank 0's node where the checkpoint directory is not shared between nodes.
-//
-// Rank 0 looks which shards it cannot see and receives those by broadcast, chunk by chunk,
-// comparing each chunk with its checksum. A shard gets its name only when it is whole and durable,
-// so that a file which rank 0 merely does not see yet is never overwritten. Collective.
-
-// How many shards had to be fetched, or why one could not be; the same on every rank.
+// Brings shards to rank 0's node where the checkpoint directory is not shared between nodes: those
+// that rank 0 cannot see are broadcast, chunk by chunk, and compared with their checksums. A shard
+// gets its name only when it is whole and durable, so that a file which rank 0 merely does not see
+// yet is never overwritten. How many had to be fetched, or why one could not be; the same on every
+// rank. Collective.
 Checked<std::size_t> fetch_missing_shards(const std::string& path, const Manifest& manifest,
                                           Communicator& ranks);
 
-// The parts of a save, shared by the blocking one and the one in the background.
-//
-// A rank's part is a text for rank 0: the hash of its copy of all weights, a blank, its manifest
-// entry.
+// The parts of a save, blocking or in the background. A rank's part is a text for rank 0: the hash
+// of its copy of all weights, a blank, its manifest entry.
 
 // Which rank of how many writes which elements.
 struct ShardOwner {
@@ -148,5 +144,39 @@ Checked<Manifest> make_manifest(const SaveContext& context, const FlatSpace& spa
 Checked<std::string> commit_and_collect(
     const SaveContext& context, const Manifest& manifest,
     const std::function<void()>& durable = [] {});
+
+// model.safetensors: the trained weights, for other programs.
+//
+// One F32 tensor per parameter under its Hugging Face GPT-2 name, without the padding of the flat
+// space, in model order; header padded to 8 bytes. Equal weights give equal bytes. Written part by
+// part, so that nobody has to hold all of it.
+
+inline constexpr const char* weights_file_name = "model.safetensors";
+
+class WeightsFile {
+ public:
+  // Begins a new directory/model.safetensors; the old one stays until replace(), and for good when
+  // this ends before. `space` outlives this.
+  static Checked<WeightsFile> create(const std::string& directory, const FlatSpace& space);
+
+  // Elements `range` of the space. All of it is written once, in any order.
+  Checked<NoValue> write(const ElementRange& range, std::span<const float> weights);
+
+  // The file is whole: it replaces the old one, durably.
+  Checked<NoValue> replace() { return file_.replace(); }
+
+ private:
+  WeightsFile(const FlatSpace& space, ReplacingFile file, std::uint64_t header_bytes);
+
+  const FlatSpace* space_;
+  ReplacingFile file_;
+  std::uint64_t header_bytes_;
+};
+
+// Writes the weights at the end of a run into directory/model.safetensors; the directory is that of
+// rank 0, which gathers them from their owners, some MiB at a time, where it does not hold them.
+// Collective; every rank gets the same outcome.
+Checked<NoValue> write_final_weights(const std::string& directory, const FlatSpace& space,
+                                     const TrainingState& state, Communicator& ranks);
 
 }  // namespace muster

@@ -1,6 +1,6 @@
 // One optimizer step over all ranks.
 //
-//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (leaf_tree.h); in
+//   1. each rank sums the gradients of its leaves, joining them in the fixed tree (bucket.h); in
 //      the last backward every bucket that is complete goes to its owners, who join the rest of the
 //      tree, while backward goes on
 //   2. losses, and the gradient's sums of squares per block of 1024 elements, are added in order
@@ -23,16 +23,13 @@
 #include <vector>
 
 #include "runtime/communicator/communicator.h"
-#include "runtime/communicator/leaf_tree.h"
 #include "runtime/data/sampler.h"
 #include "runtime/model/gpt.h"
-#include "runtime/train/step/batch_plan.h"
 #include "runtime/train/step/guard.h"
 #include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
-#include "runtime/zero/gradient_memory.h"
+#include "runtime/zero/bucket.h"
 #include "runtime/zero/rank_blocks.h"
-#include "runtime/zero/weight_memory.h"
 #include "scheduler/text/fields.h"
 
 namespace muster {
@@ -119,6 +116,37 @@ class DataParallelStep {
   std::unique_ptr<Gpt> model_;
   Prefetch prefetch_;                // of the sequences of these leaves
   std::vector<double> leaf_losses_;  // of this rank
+};
+
+// Watches the steps of one set of ranks for hardware that errs (guard.h), and makes one err or die
+// where the options ask for it. All ranks of the set make theirs before the same step and so judge
+// alike. Reads the weights, changes none unless a fault is asked for.
+class StepGuard {
+ public:
+  // `rank` is what --fail-rank names, and faults are asked for only in attempt 0. `options` and
+  // `ranks` outlive this object.
+  StepGuard(const TrainOptions& options, std::uint64_t rank, std::uint64_t attempt,
+            Communicator& ranks);
+
+  // Before a step, every so many steps: are all weights the same on all ranks that hold them?
+  // Collective.
+  std::optional<HardwareDoubt> before_step(TrainingState& state);
+  // Adds to a step's wishes that it is computed again when it stands out. `state`, which it starts
+  // from, outlives the step.
+  void watch(const TrainingState& state, StepWishes& wishes);
+  // How the step looked beside those before it; the progress it led to takes it in.
+  LossWindow::Look step_done(const StepOutcome& outcome, TrainingProgress& progress);
+
+ private:
+  LossWindow::Look look(double loss, double gradient_norm, const TrainingProgress& progress) const;
+  bool is_asked(const std::optional<std::uint64_t>& step, const TrainingState& state) const;
+
+  const TrainOptions& options_;
+  const std::uint64_t rank_;
+  const std::uint64_t attempt_;
+  Communicator& ranks_;
+  LossWindow window_;
+  ReplayRule replays_;
 };
 
 }  // namespace muster

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/data/shard_tokens.h"
-#include "runtime/data/token_verify.h"
+#include "runtime/data/shard_cache.h"
+#include "runtime/data/token_dataset.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "runtime/protocol/crc32c.h"
 #include "runtime/protocol/number_text.h"

@@ -17,7 +17,6 @@
 #include "runtime/data/sampler.h"
 #include "runtime/data/shard_cache.h"
 #include "runtime/data/token_dataset.h"
-#include "runtime/data/token_source.h"
 #include "runtime/train/step/options.h"
 
 namespace muster {

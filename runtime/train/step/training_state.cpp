@@ -1,6 +1,6 @@
 #include "runtime/train/step/training_state.h"
 
-#include "runtime/checkpoint/tensor_stats.h"
+#include "runtime/checkpoint/flat_space.h"
 
 namespace muster {
 

@@ -1,13 +1,12 @@
 // cert.json, grades, quarantine and release, pins, and what retention makes of them.
 
-#include "runtime/checkpoint/certificate.h"
+#include "runtime/checkpoint/resume_log.h"
 
 #include <filesystem>
 #include <random>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/grading.h"
-#include "runtime/checkpoint/retention.h"
+#include "runtime/checkpoint/commit.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

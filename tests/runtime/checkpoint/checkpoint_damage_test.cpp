@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"

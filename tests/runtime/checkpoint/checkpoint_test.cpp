@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/reader.h"
+#include "runtime/checkpoint/choose.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <limits>
 
-#include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/crc32c.h"
 #include "scheduler/text/number.h"

@@ -9,8 +9,7 @@
 #include <thread>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
-#include "runtime/checkpoint/retention.h"
+#include "runtime/checkpoint/commit.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

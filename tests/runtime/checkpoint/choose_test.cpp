@@ -2,8 +2,7 @@
 
 #include <filesystem>
 
-#include "runtime/checkpoint/reader.h"
-#include "runtime/checkpoint/retention.h"
+#include "runtime/checkpoint/commit.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"
@@ -147,8 +146,7 @@ TEST_CASE("retention keeps the checkpoints with the best recent loss, however ma
   }
   const auto gone = collect_checkpoints(folder.path(), {2, 1, 60});
   REQUIRE(gone.ok());
-  CHECK(gone.value() ==
-        std::vector<std::string>{"s000000040-g1", "s000000010-g1"});
+  CHECK(gone.value() == std::vector<std::string>{"s000000040-g1", "s000000010-g1"});
 }
 
 TEST_CASE("of checkpoints with equal losses the newest are the best") {

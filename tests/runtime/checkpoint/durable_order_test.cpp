@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/checkpoint/choose.h"
+#include "runtime/checkpoint/commit.h"
 #include "runtime/checkpoint/file/durable_file.h"
-#include "runtime/checkpoint/retention.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "runtime/checkpoint/certificate.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "runtime/protocol/crc32c.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"

@@ -1,4 +1,4 @@
-#include "runtime/communicator/allreduce_probe.h"
+#include "runtime/communicator/communicator.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "runtime/communicator/leaf_tree.h"
+#include "runtime/zero/bucket.h"
 
 #include <string>
 

@@ -1,9 +1,9 @@
 // Every file of a dataset with random changes: never a crash, never a change that passes for good.
 #include <random>
 
-#include "runtime/data/token_verify.h"
+#include "runtime/data/token_dataset.h"
+#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/tokenizer_file.h"
-#include "runtime/tokenize/tokenizer_training.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_dataset.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runtime/data/sampler.h"
-#include "runtime/data/token_verify.h"
+#include "runtime/data/token_dataset.h"
 #include "runtime/protocol/crc32c.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_dataset.h"

@@ -7,8 +7,6 @@
 #include <set>
 #include <sstream>
 
-#include "runtime/estimate/estimate.h"
-#include "runtime/estimate/estimate_command.h"
 #include "runtime/estimate/rank_memory.h"
 #include "runtime/protocol/start_error.h"
 #include "tests/catch.h"
@@ -178,9 +176,8 @@ TEST_CASE("bytes that ranks send follow the stage and the number of micro-batche
 
 TEST_CASE("gradients that --zero 2 leaves whole are in the estimate, and said") {
   const auto estimate_of = [](const char* micro_batch) {
-    return make_estimate(asked(
-        {"--model", "gpt2-124m", "--ranks", "4", "--batch", "16", "--micro-batch", micro_batch,
-         "--zero", "2"}));
+    return make_estimate(asked({"--model", "gpt2-124m", "--ranks", "4", "--batch", "16",
+                                "--micro-batch", micro_batch, "--zero", "2"}));
   };
   const Estimate one_pass = estimate_of("4");
   const Estimate many = estimate_of("1");
@@ -272,11 +269,11 @@ TEST_CASE("a table tells the memory of all stages, and what fits where there is 
     REQUIRE(row.size() == heading.size());
     const std::string name = std::to_string(static_cast<int>(stage.stage));
     CHECK(row[0] == name + (stage.recomputes ? " recomputed" : ""));
-    const std::uint64_t bytes[] = {stage.memory.weights,     stage.memory.gradients,
-                                   stage.memory.optimizer,   stage.memory.activations,
-                                   stage.memory.buffers,     stage.memory.program,
-                                   stage.memory.snapshot,
-                                   device_bytes(stage.memory, RankKind::processor)};
+    const std::uint64_t bytes[] = {
+        stage.memory.weights,   stage.memory.gradients,
+        stage.memory.optimizer, stage.memory.activations,
+        stage.memory.buffers,   stage.memory.program,
+        stage.memory.snapshot,  device_bytes(stage.memory, RankKind::processor)};
     for (std::size_t column = 0; column < std::size(bytes); ++column) {
       CAPTURE(row[0], heading[column + 1]);
       CHECK(std::stod(row[column + 1]) ==
@@ -292,9 +289,8 @@ TEST_CASE("a table tells the memory of all stages, and what fits where there is 
 }
 
 TEST_CASE("the text says whether it fits, and what of it does not") {
-  Estimate estimate =
-      make_estimate(asked({"--model", "gpt2-124m", "--ranks", "1", "--micro-batch", "1", "--sku",
-                           "NC24ads_A100_v4"}));
+  Estimate estimate = make_estimate(asked(
+      {"--model", "gpt2-124m", "--ranks", "1", "--micro-batch", "1", "--sku", "NC24ads_A100_v4"}));
   const RankMemory& memory = estimate.asked.memory;
   const auto text_with = [&](std::uint64_t device, std::optional<std::uint64_t> host) {
     estimate.question.limit = MemoryLimit{device, host};

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/export/exported_model.h"
 #include "runtime/tokenize/tokenizer_file.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_gpt_checkpoint.h"

@@ -1,6 +1,6 @@
 // The messages of an exported graph, field by field. What the graph computes is checked by
 // exported_model.py.
-#include "runtime/export/onnx_graph.h"
+#include "runtime/export/onnx_file.h"
 
 #include <cstring>
 
@@ -21,18 +21,24 @@ std::string list_of(const auto& values, const char* separator) {
   std::string text;
   for (const auto& value : values) {
     if (!text.empty()) text += separator;
-    if constexpr (std::is_convertible_v<decltype(value), std::string>) text += value;
-    else text += std::to_string(value);
+    if constexpr (std::is_convertible_v<decltype(value), std::string>)
+      text += value;
+    else
+      text += std::to_string(value);
   }
   return text;
 }
 
 std::string value_of(const AttributeProto& attribute) {
   switch (attribute.type()) {
-    case AttributeProto::INT: return std::to_string(attribute.i());
-    case AttributeProto::FLOAT: return std::to_string(attribute.f());
-    case AttributeProto::INTS: return "[" + list_of(attribute.ints(), " ") + "]";
-    default: return "?";
+    case AttributeProto::INT:
+      return std::to_string(attribute.i());
+    case AttributeProto::FLOAT:
+      return std::to_string(attribute.f());
+    case AttributeProto::INTS:
+      return "[" + list_of(attribute.ints(), " ") + "]";
+    default:
+      return "?";
   }
 }
 
@@ -146,9 +152,9 @@ TEST_CASE("a model file has every weight under its name, in it or beside it, at 
   const std::string path = commit_gpt(folder.path(), shape_of_all);
   const FlatSpace space = gpt_flat_space(shape_of_all);
   const bool is_external = GENERATE(false, true);
-  REQUIRE(export_checkpoint(path, {.format = ExportFormat::onnx,
-                                   .directory = folder / "out",
-                                   .external_data = is_external}));
+  REQUIRE(export_checkpoint(
+      path,
+      {.format = ExportFormat::onnx, .directory = folder / "out", .external_data = is_external}));
   const onnx::ModelProto model = model_in(folder / "out/model.onnx");
   CHECK(model.ir_version() == onnx_ir_version);
   CHECK(model.producer_name() == "muster");

@@ -9,13 +9,8 @@
 #include <numeric>
 
 #include "runtime/layer/attention.h"
-#include "runtime/layer/cross_entropy.h"
-#include "runtime/layer/embedding.h"
-#include "runtime/layer/gelu.h"
 #include "runtime/layer/gemm.h"
-#include "runtime/layer/layer_norm.h"
-#include "runtime/layer/linear.h"
-#include "runtime/layer/pair_product.h"
+#include "runtime/layer/layers.h"
 #include "runtime/layer/tile_product.h"
 #include "runtime/memory/vector_loops.h"
 #include "tests/catch.h"

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "runtime/model/gpt_parameters.h"
+#include "runtime/model/gpt.h"
 
 namespace muster {
 

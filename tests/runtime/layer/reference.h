@@ -6,12 +6,8 @@
 #include <span>
 
 #include "runtime/layer/attention.h"
-#include "runtime/layer/cross_entropy.h"
-#include "runtime/layer/embedding.h"
-#include "runtime/layer/gelu.h"
 #include "runtime/layer/gemm.h"
-#include "runtime/layer/layer_norm.h"
-#include "runtime/layer/linear.h"
+#include "runtime/layer/layers.h"
 #include "runtime/model/gpt.h"
 #include "runtime/optimizer/adamw.h"
 

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 
@@ -96,8 +95,7 @@ TEST_CASE("a gradient above --clip is scaled down to it, one below is left alone
   const double share = 1 - 0.9;  // of a gradient in the first moment after one step
   CHECK(free.l2_of_first_moment() == Approx(share * norm).epsilon(1e-4));
   CHECK(clipped_at("small", 0.01).l2_of_first_moment() == Approx(share * 0.01).epsilon(1e-3));
-  CHECK(clipped_at("large", 10 * norm).l2_of_first_moment() ==
-        Approx(share * norm).epsilon(1e-4));
+  CHECK(clipped_at("large", 10 * norm).l2_of_first_moment() == Approx(share * norm).epsilon(1e-4));
 }
 
 TEST_CASE("the smoothed loss of a checkpoint is that of all its losses, also after a resume") {

@@ -1,6 +1,5 @@
 #include "runtime/report/flops.h"
 
-#include "runtime/report/peak_rate.h"
 #include "tests/catch.h"
 
 using namespace muster;

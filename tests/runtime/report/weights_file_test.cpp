@@ -1,5 +1,5 @@
 // The weights for other programs, read back by the rules of safetensors alone.
-#include "runtime/train/save/final_weights.h"
+#include "runtime/train/save/save.h"
 
 #include <cstring>
 #include <filesystem>

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "runtime/tokenize/text_blocks.h"
+#include "runtime/tokenize/tokenizer.h"
 #include "runtime/tokenize/tokenizer_file.h"
-#include "runtime/tokenize/tokenizer_training.h"
-#include "runtime/tokenize/word_splitter.h"
 #include "tests/catch.h"
 
 using namespace muster;

@@ -1,6 +1,6 @@
 // Which of what all ranks must be given alike they were not.
 
-#include "runtime/train/agreed_options.h"
+#include "runtime/train/run.h"
 
 #include "runtime/protocol/start_error.h"
 #include "runtime/train/step/options.h"
@@ -53,7 +53,10 @@ TEST_CASE("every option that decides what ranks compute or exchange is compared 
       {"--verify-data", [](TrainOptions& of) { of.verify_data = false; }},
       {"--jsonl-field", [](TrainOptions& of) { of.jsonl_field = "x\ny"; }},
       {"--profile", [](TrainOptions& of) { of.profile = "file"; }},
-      {"--profile-steps", [](TrainOptions& of) { of.profile_steps = StepRange{2, 3}; }},
+      {"--profile-steps",
+       [](TrainOptions& of) {
+         of.profile_steps = StepRange{2, 3};
+       }},
       {"--deterministic", [](TrainOptions& of) { of.deterministic = true; }}};
   for (const auto& [name, change] : changes) {
     INFO(name);
@@ -104,8 +107,9 @@ TEST_CASE("all ranks hear the same complaint") {
     }
   });
   for (const std::string& one : complaints) {
-    CHECK(one == "--seed differs between ranks: 1 on rank 0, rank 1; 9 on rank 2: give all ranks "
-                 "the same options");
+    CHECK(one ==
+          "--seed differs between ranks: 1 on rank 0, rank 1; 9 on rank 2: give all ranks "
+          "the same options");
   }
 }
 

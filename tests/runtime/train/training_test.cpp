@@ -11,7 +11,7 @@
 #include "runtime/train/restore/restore.h"
 #include "runtime/train/run.h"
 #include "runtime/train/save/save.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/a_run.h"

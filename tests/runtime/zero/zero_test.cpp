@@ -6,12 +6,10 @@
 
 #include "runtime/checkpoint/choose.h"
 #include "runtime/layer/gemm.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "runtime/train/step/training_state.h"
 #include "runtime/zero/bucket.h"
-#include "runtime/zero/gradient_memory.h"
 #include "runtime/zero/rank_blocks.h"
-#include "runtime/zero/weight_memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 #include "tests/runtime/whole_gpt.h"

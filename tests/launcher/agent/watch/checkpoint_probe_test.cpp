@@ -2,7 +2,7 @@
 #include "launcher/agent/watch/checkpoint.h"
 
 #include "launcher/agent/node_check.h"
-#include "runtime/checkpoint/grading.h"
+#include "runtime/checkpoint/resume_log.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"
 #include "tests/runtime/folder.h"

@@ -1,7 +1,9 @@
 // The ways in which the bytes of a checkpoint reach the disk.
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <memory>
 
 #include "runtime/checkpoint/file/write.h"
 #include "runtime/checkpoint/shard.h"
@@ -47,7 +49,9 @@ TEST_CASE("every way of writing leaves the same bytes, whatever their length and
   const std::size_t shift = GENERATE(0, 8);
   CAPTURE(write_way_name(way), length, shift);
   Folder folder;
-  const AlignedBuffer memory = make_aligned_buffer(length + shift);
+  const std::size_t pages = (length + shift + 4095) / 4096;
+  const std::unique_ptr<char, void (*)(void*)> memory(
+      static_cast<char*>(std::aligned_alloc(4096, pages * 4096)), std::free);
   const std::string expected = some_bytes(length);
   std::copy(expected.begin(), expected.end(), memory.get() + shift);
   WriteChoice choice{way};

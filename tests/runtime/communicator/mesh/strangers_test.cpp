@@ -7,7 +7,6 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/communicator/mesh/introduction.h"
 #include "runtime/communicator/mesh/rendezvous.h"
 #include "tests/runtime/free_port.h"
 #include "tests/runtime/process_world.h"
@@ -93,9 +92,8 @@ TEST_CASE("a rank without the secret joins nothing, and the right one still does
     });
   }
   for (const std::size_t stranger : {1, 2}) {
-    CHECK_THAT(world.result(stranger),
-               ContainsSubstring("rank 0 did not answer in time: ") &&
-                   ContainsSubstring(not_of_the_attempt));
+    CHECK_THAT(world.result(stranger), ContainsSubstring("rank 0 did not answer in time: ") &&
+                                           ContainsSubstring(not_of_the_attempt));
   }
   world.start_rank({"job", 1, 1, 2}, count_all);
   CHECK(world.result(0) == "2 together");
@@ -109,8 +107,7 @@ TEST_CASE("whatever a stranger says, he hears one nonce at most, and then that h
                                  std::string(nonce_bytes, 'n'));
   Seal seal("guessed");
   const std::string hello = format_message(RankHello{{"job", 1, 1, 2}, {}}, seal);
-  const std::string ends[] = {std::string(32, 'p'), hello,
-                              std::string(100'000, 'x')};
+  const std::string ends[] = {std::string(32, 'p'), hello, std::string(100'000, 'x')};
   for (const std::string& end : ends) {
     const Descriptor socket = connect_when_there(world.port());
     send_all(socket, knows_the_form.opening() + end, Deadline(milliseconds(5000)));

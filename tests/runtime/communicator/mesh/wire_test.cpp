@@ -8,7 +8,7 @@
 #include <optional>
 #include <random>
 
-#include "runtime/communicator/mesh/introduction.h"
+#include "runtime/communicator/mesh/rendezvous.h"
 #include "tests/catch.h"
 
 using namespace muster;
@@ -77,8 +77,8 @@ TEST_CASE("two that have the same secret believe each other and have the same tw
   CHECK(at_caller.keys->sending == at_opener.keys->receiving);
   CHECK(at_caller.keys->receiving == at_opener.keys->sending);
   CHECK(at_caller.keys->sending != at_caller.keys->receiving);
-  const auto other = talk({Side::caller, "secret", "29500", std::string(nonce_bytes, 'x')},
-                          opener());
+  const auto other =
+      talk({Side::caller, "secret", "29500", std::string(nonce_bytes, 'x')}, opener());
   CHECK(other.first.keys->sending != at_caller.keys->sending);
   const auto again =
       talk(caller(), {Side::opener, "secret", "29500", std::string(nonce_bytes, 'x')});
@@ -86,9 +86,9 @@ TEST_CASE("two that have the same secret believe each other and have the same tw
 }
 
 TEST_CASE("another secret, another place and a copied proof are refused in the same words") {
-  for (const auto& [who, from] : {std::pair{caller("other"), opener()},
-                                  std::pair{caller(""), opener()},
-                                  std::pair{caller("secret", "29501"), opener()}}) {
+  for (const auto& [who, from] :
+       {std::pair{caller("other"), opener()}, std::pair{caller(""), opener()},
+        std::pair{caller("secret", "29501"), opener()}}) {
     const auto [at_caller, at_opener] = talk(who, from);
     CHECK_FALSE(at_caller.keys);
     CHECK_FALSE(at_opener.keys);
@@ -247,8 +247,9 @@ TEST_CASE("two ranks in different operations say the same of it, whoever sees it
   gather.sequence = 2;
   FrameHeader all = gather;
   all.operation = Operation::all_gather;
-  const std::string said = "rank 1 is in all_gather number 2, rank 0 in gather_texts number 2: the "
-                           "ranks do not take the same steps; start all with the same options";
+  const std::string said =
+      "rank 1 is in all_gather number 2, rank 0 in gather_texts number 2: the "
+      "ranks do not take the same steps; start all with the same options";
   CHECK(frame_fault(gather, all, 0, 1, true) == said);
   CHECK(frame_fault(all, gather, 1, 0, true) == said);
   gather.bytes = 5;

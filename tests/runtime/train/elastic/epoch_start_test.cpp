@@ -1,6 +1,6 @@
 // Whose state an epoch of an elastic run begins with.
 
-#include "runtime/train/elastic/epoch_start.h"
+#include "runtime/train/elastic/checkpoints.h"
 
 #include "runtime/protocol/packed_fields.h"
 #include "tests/catch.h"

@@ -2,7 +2,7 @@
 
 #include "runtime/checkpoint/file/durable_file.h"
 #include "runtime/protocol/checkpoint_layout.h"
-#include "runtime/train/restore/generation.h"
+#include "runtime/train/restore/restore.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"
 

@@ -4,13 +4,11 @@
 #include <thread>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/communicator/communicator.h"
 #include "runtime/train/restore/restore.h"
-#include "runtime/train/restore/resume_offer.h"
 #include "runtime/train/save/save.h"
-#include "runtime/train/step/batch_plan.h"
+#include "runtime/train/step/options.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_checkpoint.h"

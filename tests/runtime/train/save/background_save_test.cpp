@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/checkpoint/reader.h"
 #include "runtime/checkpoint/verify.h"
 #include "runtime/train/save/background.h"
 #include "tests/catch.h"

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "runtime/checkpoint/choose.h"
+#include "runtime/train/save/background.h"
 #include "runtime/train/save/checkpoints.h"
-#include "runtime/train/save/memory.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 #include "tests/runtime/folder.h"

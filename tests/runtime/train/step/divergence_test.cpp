@@ -1,11 +1,11 @@
 // Training that goes wrong by itself: when it is seen, how it ends, and what is left of it.
 
-#include "runtime/train/step/divergence.h"
+#include "runtime/train/step/guard.h"
 
 #include <cmath>
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/train/step/step_guard.h"
+#include "runtime/train/step/data_parallel_step.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 

@@ -3,7 +3,7 @@
 #include "runtime/train/step/guard.h"
 
 #include "runtime/checkpoint/choose.h"
-#include "runtime/train/step/step_guard.h"
+#include "runtime/train/step/data_parallel_step.h"
 #include "tests/catch.h"
 #include "tests/runtime/a_run.h"
 #include "tests/runtime/folder.h"
