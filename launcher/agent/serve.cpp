@@ -1,7 +1,6 @@
 // `muster agent serve`: from a command line to a daemon that listens.
 #include <fcntl.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -4,8 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
-
 namespace muster {
 
 Fd& Fd::operator=(Fd&& other) noexcept {

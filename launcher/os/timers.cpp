@@ -1,7 +1,6 @@
 #include "launcher/os/timers.h"
 
 #include <boost/asio/steady_timer.hpp>
-#include <utility>
 
 namespace muster {
 

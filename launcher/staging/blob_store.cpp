@@ -11,10 +11,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <random>
 
-#include "launcher/staging/content_hash.h"
 #include "launcher/staging/hash_cache.h"
 #include "launcher/staging/sparse_write.h"
 #include "scheduler/text/duration.h"

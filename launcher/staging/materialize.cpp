@@ -14,7 +14,6 @@
 
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/blob_store.h"
 #include "launcher/staging/content_hash.h"
 #include "launcher/staging/hash_cache.h"
 

@@ -7,7 +7,6 @@
 #include <chrono>
 
 #include "launcher/os/fd.h"
-#include "launcher/staging/blob_store.h"
 #include "launcher/staging/hash_cache.h"
 
 namespace muster {

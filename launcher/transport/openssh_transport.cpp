@@ -12,7 +12,6 @@
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
-#include "launcher/transport/link/start_gates.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -2,12 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
-#include <set>
 
 #include <nlohmann/json.hpp>
 

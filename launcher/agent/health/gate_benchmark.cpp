@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +15,6 @@
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
 #include "health/benchmark/tools/sample_line.h"
-#include "health/model/performance.h"
 #include "health/read/tool_process.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/os/read_file.h"

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <set>
 #include <span>
 
 #include "health/checks/host/facts.h"
@@ -22,7 +21,6 @@
 #include "launcher/agent/keeper/spool.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/fd.h"
 
 namespace muster {
 

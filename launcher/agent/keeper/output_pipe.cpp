@@ -11,8 +11,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "launcher/os/fd.h"
-
 namespace muster {
 
 namespace {

@@ -4,7 +4,6 @@
 #include <csignal>
 #include <ctime>
 #include <map>
-#include <string>
 
 #include "launcher/agent/keeper/layout.h"
 

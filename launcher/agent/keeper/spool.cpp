@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "launcher/os/fd.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

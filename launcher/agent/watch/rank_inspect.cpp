@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <sstream>
-#include <string_view>
 #include <thread>
 
 #include "health/read/tool_process.h"

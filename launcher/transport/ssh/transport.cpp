@@ -21,7 +21,6 @@
 #include "launcher/os/tcp_facts.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/ssh/login.h"
 
 namespace muster {
