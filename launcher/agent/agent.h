@@ -19,7 +19,6 @@
 #include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/keeper/cleaning.h"
 #include "launcher/agent/lease.h"
-#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/node_use.h"

@@ -19,7 +19,6 @@
 #include "launcher/controller/agents/uploads.h"
 #include "launcher/controller/agents/stall_watchers.h"
 #include "launcher/controller/agents/work_sender.h"
-#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/clients/exec_relay.h"
 #include "launcher/controller/clients/health.h"
 #include "launcher/controller/clients/requests.h"

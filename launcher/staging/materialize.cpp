@@ -15,7 +15,6 @@
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/content_hash.h"
-#include "launcher/staging/hash_cache.h"
 
 namespace muster {
 

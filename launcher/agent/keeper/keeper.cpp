@@ -14,7 +14,6 @@
 #include <span>
 
 #include "health/checks/host/facts.h"
-#include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/processes.h"

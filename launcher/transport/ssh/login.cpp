@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/key_file.h"
 #include "scheduler/text/text.h"
 

@@ -17,7 +17,6 @@
 #include "launcher/transport/link/transport.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/session.h"
-#include "launcher/transport/ssh/settings.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 
