@@ -46,11 +46,11 @@ bool is_fsdps(const FolderEntry& entry) {
 
 bool has_trainer_beside(const ListedFolder& folder) {
   const std::filesystem::path own(folder.path);
-  std::error_code failed;
-  for (const auto& other : std::filesystem::directory_iterator(own.parent_path(), failed)) {
+  std::error_code ignored;
+  for (const auto& other : std::filesystem::directory_iterator(own.parent_path(), ignored)) {
     const std::string name = other.path().filename().string();
     if (other.path() == own || !number_between(name, name_begins)) continue;
-    if (std::filesystem::exists(other.path() / last_file, failed)) return true;
+    if (std::filesystem::exists(other.path() / last_file, ignored)) return true;
   }
   return false;
 }
