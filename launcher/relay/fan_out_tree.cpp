@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "launcher/transport/link/remote_process.h"
+
 namespace muster {
 
 namespace {
@@ -105,9 +107,7 @@ bool FanOutTree::can_have_relay(const Member& member) const {
 // Once for all that happens in a turn.
 void FanOutTree::replan() {
   if (std::exchange(is_planned_, true)) return;
-  timers_.post([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->plan();
-  });
+  timers_.post(while_alive(weak_from_this(), &FanOutTree::plan));
 }
 
 void FanOutTree::plan() {
@@ -228,29 +228,25 @@ void FanOutTree::go_directly(const NodeId& node, Want want) {
 
 void FanOutTree::try_directly(const NodeId& node, Want want, std::function<void()> when_there) {
   want.under_way = timers_.now();
-  direct_.connect(want.node, want.launch,
-                  [weak = weak_from_this(), node, want,
-                   when_there = std::move(when_there)](ConnectResult result) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    if (when_there && std::holds_alternative<Connected>(result)) when_there();
-                    self->arrived(node, want, std::move(result));
-                  });
+  const auto tried = [node, want, when_there = std::move(when_there)](FanOutTree& self,
+                                                                      ConnectResult result) {
+    if (when_there && std::holds_alternative<Connected>(result)) when_there();
+    self.arrived(node, want, std::move(result));
+  };
+  direct_.connect(want.node, want.launch, while_alive(weak_from_this(), tried));
 }
 
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
   want.under_way = timers_.now();
-  relay_of(parent)->connect(want.node, want.launch,
-                            [weak = weak_from_this(), node, parent, want](ConnectResult result) {
-                              const auto self = weak.lock();
-                              if (!self) return;
-                              if (const auto* why = std::get_if<LinkFailure>(&result)) {
-                                return self->failed_through(node, parent, want, *why);
-                              }
-                              self->is_proven_ = true;
-                              self->arrived(node, want, std::move(result));
-                            });
+  const auto tried = [node, parent, want](FanOutTree& self, ConnectResult result) {
+    if (const auto* why = std::get_if<LinkFailure>(&result)) {
+      return self.failed_through(node, parent, want, *why);
+    }
+    self.is_proven_ = true;
+    self.arrived(node, want, std::move(result));
+  };
+  relay_of(parent)->connect(want.node, want.launch, while_alive(weak_from_this(), tried));
 }
 
 // Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
@@ -308,9 +304,10 @@ void FanOutTree::start_relay(const NodeId& node) {
   member.relay_through = up.parent;
   AgentLaunch launch = up.launch;
   launch.service = AgentService::relay;
-  const auto started = [weak = weak_from_this(), node](ConnectResult result) {
-    if (const auto self = weak.lock()) self->relay_started(node, std::move(result));
-  };
+  const auto started =
+      while_alive(weak_from_this(), [node](FanOutTree& self, ConnectResult result) {
+        self.relay_started(node, std::move(result));
+      });
   RelayClient* parent = up.parent ? relay_of(*up.parent) : nullptr;
   if (!up.parent) return direct_.connect(up.node, launch, started);
   if (parent != nullptr) return parent->connect(up.node, launch, started);
@@ -331,12 +328,10 @@ void FanOutTree::relay_started(const NodeId& node, ConnectResult result) {
     return note_("target " + target_ + ": " + node.value +
                  " leads to no other node: " + failure->message);
   }
+  const auto lost = [node](FanOutTree& self) { self.relay_lost(node); };
   auto relay = std::make_shared<RelayClient>(timers_, node, limits_.fan_out_silence,
                                              std::move(std::get<Connected>(result).link),
-                                             [weak = weak_from_this(), node] {
-                                               if (const auto self = weak.lock())
-                                                 self->relay_lost(node);
-                                             });
+                                             while_alive(weak_from_this(), lost));
   member.relay = relay;
   member.relay_since = timers_.now();
   member.is_start_lost = false;
@@ -378,10 +373,11 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
     } else {
       const int depth = connected->through ? members_[*connected->through].relay_depth + 1 : 1;
       member.state = Up{connected->through, depth, want.node, want.launch};
-      connected->link = std::make_unique<WatchedLink>(
-          std::move(connected->link), [weak = weak_from_this(), node, attempt = want.attempt] {
-            if (const auto self = weak.lock()) self->link_gone(node, attempt);
-          });
+      const auto gone = [node, attempt = want.attempt](FanOutTree& self) {
+        self.link_gone(node, attempt);
+      };
+      connected->link = std::make_unique<WatchedLink>(std::move(connected->link),
+                                                      while_alive(weak_from_this(), gone));
     }
   }
   replan();

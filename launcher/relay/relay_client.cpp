@@ -117,12 +117,9 @@ RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
       on_lost_(std::move(on_lost)) {}
 
 void RelayClient::start() {
-  link_->start({[weak = weak_from_this()](std::span<const std::byte> bytes) {
-                  if (const auto self = weak.lock()) self->receive(bytes);
-                },
-                [weak = weak_from_this()](const LinkFailure& failure) {
-                  if (const auto self = weak.lock()) self->lose(failure.message);
-                }});
+  const auto lost = [](RelayClient& self, const LinkFailure& why) { self.lose(why.message); };
+  link_->start(
+      {while_alive(weak_from_this(), &RelayClient::receive), while_alive(weak_from_this(), lost)});
   beat();
 }
 
@@ -185,11 +182,8 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
 }
 
 std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening& opening) {
-  auto stream = std::make_shared<RelayStream>(
-      timers_, ticket, describe(opening.node),
-      [weak = weak_from_this()](const ToRelay& message, std::string_view payload) {
-        if (const auto self = weak.lock()) self->send(message, payload);
-      });
+  auto stream = std::make_shared<RelayStream>(timers_, ticket, describe(opening.node),
+                                              while_alive(weak_from_this(), &RelayClient::send));
   carried_.emplace(ticket, Carried{stream, opening.is_relay});
   return std::make_unique<WatchedLink>(stream, [weak = weak_from_this(), ticket, stream] {
     stream->abandon();

@@ -7,7 +7,6 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <csignal>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "launcher/os/child.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/child_process.h"
 #include "launcher/wire/message_codec.h"
 
@@ -41,7 +41,6 @@ class Relay {
   explicit Relay(boost::asio::io_context& io)
       : io_(io),
         pipe_(io, STDIN_FILENO, STDOUT_FILENO),
-        silence_(io),
         server_(io, self_exe(), [this](const FromRelay& message, std::string_view payload) {
           pipe_.write(encode(message, payload));
         }) {}
@@ -63,10 +62,7 @@ class Relay {
   }
 
   void watch_silence() {
-    silence_.expires_after(silence_limit);
-    silence_.async_wait([this](const boost::system::error_code& error) {
-      if (!error) end("its controller does not respond");
-    });
+    silence_ = call_after(io_, silence_limit, [this] { end("its controller does not respond"); });
   }
 
   void end(const std::string& why) {
@@ -76,7 +72,7 @@ class Relay {
 
   boost::asio::io_context& io_;
   FramePipe pipe_;
-  boost::asio::steady_timer silence_;
+  std::unique_ptr<Alarm> silence_;
   RelayServer server_;
 };
 

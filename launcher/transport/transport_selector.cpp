@@ -17,10 +17,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "launcher/os/child.h"
 #include "launcher/os/read_file.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
 #include "launcher/transport/link/start_gates.h"
@@ -179,11 +179,10 @@ class SshConfigQuery : public std::enable_shared_from_this<SshConfigQuery> {
  private:
   using Argv = std::vector<std::string>;
   struct Query {
-    explicit Query(boost::asio::io_context& io) : deadline(io) {}
     std::unique_ptr<RemoteProcess> process;
     std::string output;
     Tail errors{1024};
-    boost::asio::steady_timer deadline;
+    std::unique_ptr<Alarm> deadline;
   };
 
   static Argv query_argv(const NodeAddress& node) {
@@ -208,17 +207,13 @@ class SshConfigQuery : public std::enable_shared_from_this<SshConfigQuery> {
     while (running_.size() < max_queries_at_once && !queue_.empty()) {
       const Argv argv = std::move(queue_.front());
       queue_.pop_front();
-      start(running_.try_emplace(argv, io_).first->second, argv);
+      start(running_.try_emplace(argv).first->second, argv);
     }
   }
 
   // The query holds no share of this: dropping the transport ends it.
   void start(Query& query, const Argv& argv) {
-    query.deadline.expires_after(timeout_);
-    query.deadline.async_wait([weak = weak_from_this(), argv](boost::system::error_code error) {
-      const auto self = weak.lock();
-      if (self && !error && self->running_.contains(argv)) self->timed_out(argv);
-    });
+    query.deadline = call_after(io_, timeout_, [this, argv] { timed_out(argv); });
     query.process = start_child(io_, argv);
     query.process->handle({[&query](std::span<const std::byte> bytes) {
                              if (query.output.size() > max_output_bytes) return;

@@ -16,10 +16,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/byte_stream.h"
 #include "launcher/transport/link/remote_process.h"
 #include "scheduler/text/number.h"
@@ -242,38 +242,24 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
  public:
   using Answered = std::function<void(std::string_view)>;  // empty: no answer
 
-  explicit Conversation(boost::asio::io_context& io) : io_(io), deadline_(io) {}
+  explicit Conversation(boost::asio::io_context& io) : io_(io) {}
 
   void open(const std::string& path) {
     Fd socket = connect_to(path);
     if (!socket) return;
     using Protocol = boost::asio::local::stream_protocol;
     stream_ = std::make_shared<ByteStream>(Protocol::socket(io_, Protocol(), socket.release()));
-    stream_->start({[weak = weak_from_this()](std::span<const std::byte> bytes) {
-                      if (const auto self = weak.lock()) self->received(bytes);
-                    },
-                    [] {},
-                    [weak = weak_from_this()](const std::string&) {
-                      if (const auto self = weak.lock()) self->end();
-                    }});
+    const auto ended = [](Conversation& self, const std::string&) { self.end(); };
+    stream_->start({while_alive(weak_from_this(), &Conversation::received), nullptr,
+                    while_alive(weak_from_this(), ended)});
   }
 
   void ask(const std::string& question, std::chrono::seconds timeout, Answered answered) {
     answered_ = std::move(answered);
-    if (!stream_) {
-      boost::asio::post(io_, [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->end();
-      });
-      return;
-    }
+    const auto give_up = while_alive(weak_from_this(), &Conversation::end);
+    if (!stream_) return boost::asio::post(io_, give_up);
     stream_->write(wire_string(question));
-    deadline_.expires_after(timeout);
-    deadline_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-      const auto self = weak.lock();
-      if (self && !error && self->deadline_.expiry() <= std::chrono::steady_clock::now()) {
-        self->end();
-      }
-    });
+    deadline_ = call_after(io_, timeout, give_up);
   }
 
   void end() {
@@ -282,7 +268,7 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
   }
 
   void close() {
-    deadline_.cancel();
+    deadline_.reset();
     if (const auto stream = std::exchange(stream_, nullptr)) stream->close();
   }
 
@@ -293,7 +279,7 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
     if (!size) return;
     if (*size > max_answer_bytes) return end();
     if (input_.size() < 4 + *size) return;
-    deadline_.cancel();
+    deadline_.reset();
     const std::string whole = input_.substr(4, *size);
     input_.clear();
     answer(whole);
@@ -304,7 +290,7 @@ class SshAgent::Conversation : public std::enable_shared_from_this<Conversation>
   }
 
   boost::asio::io_context& io_;
-  boost::asio::steady_timer deadline_;
+  std::unique_ptr<Alarm> deadline_;
   std::shared_ptr<ByteStream> stream_;
   Answered answered_;
   std::string input_;
@@ -320,10 +306,9 @@ SshAgent::~SshAgent() {
 }
 
 void SshAgent::list(std::function<void(std::optional<std::vector<AgentKey>>)> done) {
-  conversation_->ask(std::string(1, request_identities), list_timeout,
-                     [done = std::move(done)](std::string_view answer) {
-                       done(parse_agent_keys(answer));
-                     });
+  conversation_->ask(
+      std::string(1, request_identities), list_timeout,
+      [done = std::move(done)](std::string_view answer) { done(parse_agent_keys(answer)); });
 }
 
 void SshAgent::sign(const std::string& blob, std::string_view data,

@@ -135,11 +135,7 @@ class Shell final : public RemoteShell, public std::enable_shared_from_this<Shel
   explicit Shell(std::shared_ptr<SshSession> session) : session_(std::move(session)) {}
   std::unique_ptr<RemoteProcess> run(const std::string& command) override;
 
-  void listen() {
-    session_->on_progress([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->advance();
-    });
-  }
+  void listen() { session_->on_progress(while_alive(weak_from_this(), &Shell::advance)); }
 
  private:
   void advance() {
