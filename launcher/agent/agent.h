@@ -17,7 +17,7 @@
 
 #include "launcher/agent/attempts.h"
 #include "launcher/agent/exec/sessions.h"
-#include "launcher/agent/keeper/cleaning.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"

@@ -27,7 +27,6 @@
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/watch/activity.h"
 #include "launcher/agent/watch/checkpoint.h"
-#include "launcher/agent/watch/oom.h"
 #include "launcher/agent/watch/progress.h"
 
 namespace muster {

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/agent/foreign_checkpoints/kinds.h"
+#include "launcher/agent/foreign_checkpoints/search.h"
 
 namespace muster {
 

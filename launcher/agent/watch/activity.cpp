@@ -299,15 +299,11 @@ void ActivityWatch::judge_states(Watched& rank, Moment now) {
   }
   rank.odd = stopped ? stopped : stuck;
   rank.stopped_looks = stopped ? rank.stopped_looks + 1 : 0;
-  if (!stopped)
-    rank.stopped_since.reset();
-  else if (!rank.stopped_since)
-    rank.stopped_since = now;
-  const bool is_held = stuck && now - rank.used_at >= tree_interval;
-  if (!is_held)
-    rank.stuck_since.reset();
-  else if (!rank.stuck_since)
-    rank.stuck_since = now;
+  const auto note = [now](std::optional<Moment>& since, bool holds) {
+    since = holds ? std::optional(since.value_or(now)) : std::nullopt;
+  };
+  note(rank.stopped_since, stopped.has_value());
+  note(rank.stuck_since, stuck && now - rank.used_at >= tree_interval);
 }
 
 // What was forked or has gone since the last look is work too.

@@ -1,7 +1,6 @@
 #include "launcher/controller/clients/server.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,15 +19,6 @@ namespace asio = boost::asio;
 
 // When no descriptor is left, accepting at once again would turn in a circle.
 constexpr std::chrono::milliseconds accept_pause{100};
-
-bool is_same_user(asio::local::stream_protocol::socket& socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    return false;
-  }
-  return peer.uid == ::geteuid() || peer.uid == 0;
-}
 
 // An ssh that outlives the controller must not hold a client's line, nor the name it listens at.
 void close_on_exec(int socket) {
@@ -123,7 +113,7 @@ void RequestServer::accept() {
                                 asio::local::stream_protocol::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (!error) close_on_exec(socket.native_handle());
-    if (!error && is_same_user(socket)) {
+    if (!error && is_peer_of(socket.native_handle(), ::geteuid())) {
       const auto closed = [this](const std::shared_ptr<Session>& session) {
         sessions_.erase(session);
         on_closed_(session);

@@ -6,7 +6,6 @@
 
 #include "launcher/os/timers.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/remote_scripts.h"
 
 namespace muster {
 namespace {

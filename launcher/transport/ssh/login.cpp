@@ -1,4 +1,4 @@
-#include "launcher/transport/ssh/login.h"
+#include "launcher/transport/ssh/session.h"
 
 #include <libssh2.h>
 

@@ -21,7 +21,7 @@
 #include "launcher/os/timers.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/ssh/login.h"
+#include "launcher/transport/ssh/session.h"
 
 namespace muster {
 
