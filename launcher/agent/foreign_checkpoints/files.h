@@ -2,9 +2,9 @@
 // their end. They are read at both ends only; nothing in them is run or unpickled.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,7 +31,7 @@ struct ListedFolder {
   std::vector<FolderEntry> entries = {};  // by name
   std::int64_t changed_ns = 0;            // the last time that an entry came or went
   std::uint32_t owner = 0;
-  bool is_partial = false;                // links, or what could not be read: it may hold more
+  bool is_partial = false;  // links, or what could not be read: it may hold more
 
   std::string_view name() const;
   std::string path_of(std::string_view entry) const { return path + "/" + std::string(entry); }
