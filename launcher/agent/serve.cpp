@@ -1,4 +1,5 @@
-// `muster agent serve`: from a command line to a daemon that listens.
+// `muster agent serve`: from a command line to a daemon that listens. `muster agent attach`: the
+// far end of a transport, which finds or starts the agent and joins it to the standard streams.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>

@@ -41,7 +41,6 @@ class Timers {
                                                 std::function<void()> call);
 
 // The controller's time: the clocks of this machine and the io_context that it runs on.
-
 class AsioTimers : public Timers {
  public:
   explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}

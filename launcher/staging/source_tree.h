@@ -78,7 +78,6 @@ LinkFate fate_of_link(const std::vector<std::string>& bases, const std::string& 
 //   **/  any number of directories   /**  everything below
 // An unclosed set or a lone `\` at the end matches nothing at all. Bytes, not characters of a
 // locale.
-
 class Glob {
  public:
   explicit Glob(std::string_view pattern);
@@ -111,7 +110,6 @@ class Glob {
 // A rule per line: blank lines and `#` are comments, `!` keeps what an earlier rule ignored, a rule
 // with a `/` before its end speaks of the path, without one of the name at any depth, a trailing
 // `/` means directories only, `\` escapes. The last rule that matches decides.
-
 class IgnoreRules {
  public:
   enum class Verdict { none, ignored, kept };

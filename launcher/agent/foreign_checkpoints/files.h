@@ -1,5 +1,6 @@
-// What single files of PyTorch and its libraries say of themselves: whether they were written to
-// their end. They are read at both ends only; nothing in them is run or unpickled.
+// Directories as one look finds them, and what single files of PyTorch and its libraries say of
+// themselves: whether they were written to their end. Files are read at both ends only; nothing in
+// them is run or unpickled.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // The checkpoints below some directories that programs which have never heard of muster wrote:
-// PyTorch, DeepSpeed, Hugging Face and others (kinds.h). Reads files and may block on a slow file
-// system: asked from a child process.
+// PyTorch, DeepSpeed, Hugging Face and others. Reads files and may block on a slow file system:
+// asked from a child process.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,8 @@
 
 namespace muster {
 
-// The kinds of checkpoints that programs write which have never heard of muster. One file a kind:
-// what it looks like, and when it is complete. Each was judged over thousands of real saves that
-// were cut at random moments; the truth was what the framework itself loads.
-
+// A checkpoint of some kind. Each kind was judged over thousands of real saves that were cut at
+// random moments; the truth was what the framework itself loads.
 struct SaveCandidate {
   std::string_view kind;
   std::string path;                       // a file or a folder

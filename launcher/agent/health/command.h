@@ -28,7 +28,6 @@ namespace muster {
 // Only one agent of a host measures it: two would measure each other. Held as a name in the
 // kernel's table of sockets, which is empty again when its holder is gone, however it ended. Any
 // user of the host can hold it: who does is told, and is not believed for ever.
-
 class BenchmarkClaim {
  public:
   BenchmarkClaim() = default;

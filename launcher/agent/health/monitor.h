@@ -44,7 +44,6 @@ namespace muster {
 // HealthMonitor, on the agent's thread.
 //
 //   closed ─► open ⇄ released: no helper of ours has a GPU open
-
 class SourceReader {
  public:
   // `on_wake`: the reader has been advanced.

@@ -62,7 +62,6 @@ std::vector<ProcessInfo> children_of_shell(ProcessTable& table, const ProcessInf
 //                   shall be killed at once
 //     Killing:      SIGKILL until no process is found, or the kernel does not let them go
 //   kill_now goes to Killing from anywhere.
-
 class AttemptStop {
  public:
   using Clock = std::chrono::steady_clock;
@@ -122,9 +121,8 @@ std::vector<std::string> kill_until_gone(ProcessTable& table, const AttemptStop:
 
 // The kernel's own list of an attempt's processes: a control group (version 2) that they are born
 // into and that their descendants cannot leave by a new session, an emptied environment or a dead
-// parent. Made where the agent may make one; where not, the marks of processes.h must do.
+// parent. Made where the agent may make one; where not, the marks above must do.
 // Blocking file work, no threads.
-
 class AttemptGroup {
  public:
   // Makes it below this process's own group and notes its place in the directory `spool`, for the

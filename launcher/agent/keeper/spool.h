@@ -70,7 +70,6 @@ class OutputPipe {
 
 // Tells once when a rank has written into its pipe. Owned beside the pipe, on the agent's thread;
 // never reads, never closes the pipe.
-
 class PipeWatch {
  public:
   PipeWatch(boost::asio::io_context& io, int pipe, std::function<void()> on_bytes);

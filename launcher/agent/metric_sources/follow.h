@@ -95,7 +95,6 @@ MetricLook look_of(const std::string& text);
 // Metrics in what ranks print (`muster.metrics.regex`): regular expressions with named groups,
 // searched line by line while the output is on its way. Owned by an attempt, on the agent's thread:
 // lines are cut at 4096 bytes, and what takes more than a fifth of the time is passed over.
-
 class OutputPatterns {
  public:
   using Clock = std::chrono::steady_clock;

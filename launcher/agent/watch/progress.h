@@ -69,7 +69,6 @@ std::string read_error_file(const std::string& path);
 // child tasks. Owned by the attempt, on the agent's thread, and by a child's answer.
 //
 //   looking every 5 s (at most a fiftieth of the time) ─► ranks ended ─► last look ─► done
-
 class MetricWatch : public std::enable_shared_from_this<MetricWatch> {
  public:
   using Clock = std::chrono::steady_clock;

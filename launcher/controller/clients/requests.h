@@ -21,7 +21,6 @@
 namespace muster {
 
 // Clients that follow a job: told of its state changes, its progress and its end.
-
 class Watchers {
  public:
   void add(const JobId& job, const std::shared_ptr<Session>& session);

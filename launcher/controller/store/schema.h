@@ -17,7 +17,6 @@ namespace muster {
 
 // SQLite behind RAII: a connection, a statement bound and stepped in one expression. Errors come
 // back as Status sentences that name the file. Used by the store only.
-
 class Connection {
  public:
   Connection() = default;

@@ -117,7 +117,6 @@ class HostKeyStore {
 
 // What the ssh transports are told from outside besides the limits of a target (ConnectSettings):
 // who logs in, and where keys are.
-
 struct SshSettings {
   std::uint64_t jitter_seed = 1;
 

@@ -27,8 +27,6 @@ namespace muster {
 
 // The memory of one libssh2 session, given back as a whole at its end: libssh2 1.10 loses some
 // blocks when a session is dropped in the middle of a key exchange, as busy hosts make it do.
-// Private to launcher/transport; one thread.
-
 class SessionMemory {
  public:
   SessionMemory() = default;
@@ -103,8 +101,8 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   bool awake_ = false;
 };
 
-// Runs commands over an authenticated session, one channel each. The session stays open
-// as long as the shell or one of its processes.
+// Runs commands over an authenticated session, one channel each. The session stays open as long as
+// the shell or one of its processes.
 std::shared_ptr<RemoteShell> make_ssh_shell(std::shared_ptr<SshSession> session);
 
 // From a TCP connection to an authenticated session, on libssh2.
