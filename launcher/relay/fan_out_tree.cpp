@@ -16,10 +16,6 @@ constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
 constexpr Milliseconds shortest_wait{1};  // that is a phase of the launch
 
-LinkFailure given_up(const NodeId& node) {
-  return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
-}
-
 // Of the nodes below those that are connected directly, each of these gets so many.
 int even_share(const ConnectSettings& limits, const FanOutView& view) {
   const int below = std::max(0, view.nodes - limits.fan_out_radix);
@@ -75,7 +71,9 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Con
   Member& member = members_[node.id];
   const std::uint64_t attempt = member.attempt = next_attempt_++;
   if (const auto* older = std::get_if<Waiting>(&member.state)) {
-    timers_.post([done = older->want.done, id = node.id] { done(given_up(id)); });
+    timers_.post([done = older->want.done, id = node.id] {
+      done(LinkFailure{LinkFailureKind::lost, id.value + ": given up for a newer try"});
+    });
   }
   member.state = Waiting{{node, launch, std::move(done), attempt, timers_.now()}};
   waiting_.push_back(node.id);
@@ -173,7 +171,9 @@ int FanOutTree::place(FanOutView& view) {
       ++view.direct;
       view.hopeful += member.is_fresh;
       view.returning += !member.is_fresh && !member.is_alone;
-      go_directly(node, std::move(waiting->want));
+      Want want = std::move(waiting->want);
+      members_[node].state = Connecting{};
+      try_directly(node, std::move(want), {});
     }
   }
   return static_cast<int>(waiting_.size());
@@ -219,11 +219,6 @@ void FanOutTree::wait_for_patience() {
   }
   const auto left = std::chrono::ceil<Milliseconds>(until - timers_.now());
   patience_ = timers_.after(std::max(left, Milliseconds{1}), [this] { replan(); });
-}
-
-void FanOutTree::go_directly(const NodeId& node, Want want) {
-  members_[node].state = Connecting{};
-  try_directly(node, std::move(want), {});
 }
 
 void FanOutTree::try_directly(const NodeId& node, Want want, std::function<void()> when_there) {
@@ -374,7 +369,9 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
       const int depth = connected->through ? members_[*connected->through].relay_depth + 1 : 1;
       member.state = Up{connected->through, depth, want.node, want.launch};
       const auto gone = [node, attempt = want.attempt](FanOutTree& self) {
-        self.link_gone(node, attempt);
+        Member& left = self.members_[node];
+        if (left.attempt == attempt) left.state = Out{};
+        self.replan();
       };
       connected->link = std::make_unique<WatchedLink>(std::move(connected->link),
                                                       while_alive(weak_from_this(), gone));
@@ -382,12 +379,6 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
   }
   replan();
   want.done(std::move(result));
-}
-
-void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
-  Member& member = members_[node];
-  if (member.attempt == attempt) member.state = Out{};
-  replan();
 }
 
 void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {

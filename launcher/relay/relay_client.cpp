@@ -35,13 +35,11 @@ ConnectProfile believable(ConnectProfile profile) {
 
 void RelayStream::start(Handlers handlers) {
   handlers_ = std::move(handlers);
-  timers_.post([self = shared_from_this()] { self->deliver_early(); });
-}
-
-void RelayStream::deliver_early() {
-  is_listening_ = true;
-  if (!early_.empty()) deliver(std::exchange(early_, {}));
-  if (early_end_) closed(*std::exchange(early_end_, std::nullopt));
+  timers_.post([this, self = shared_from_this()] {
+    is_listening_ = true;
+    if (!early_.empty()) deliver(std::exchange(early_, {}));
+    if (early_end_) closed(*std::exchange(early_end_, std::nullopt));
+  });
 }
 
 void RelayStream::write(std::string bytes) {
@@ -153,11 +151,9 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
 }
 
 int RelayClient::nodes() const {
-  const auto opening =
-      std::ranges::count_if(opening_, [](const auto& each) { return !each.second.is_relay; });
-  return static_cast<int>(opening + std::ranges::count_if(carried_, [](const auto& each) {
-                            return !each.second.is_relay;
-                          }));
+  const auto is_node = [](const auto& each) { return !each.second.is_relay; };
+  return static_cast<int>(std::ranges::count_if(opening_, is_node) +
+                          std::ranges::count_if(carried_, is_node));
 }
 
 void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {

@@ -137,10 +137,6 @@ std::string reason(const fs::path& path, int error_number) {
 
 constexpr const char* swept_prefix = "swept-";
 
-fs::path taken_out(const fs::path& root, const std::string& hash) {
-  return root / "tmp" / (swept_prefix + hash);
-}
-
 // Where somebody has stored it again meanwhile that one stays, with the mark of its use.
 void put_back(const fs::path& out, const fs::path& place) {
   if (::link(out.c_str(), place.c_str()) == 0 || errno == EEXIST) ::unlink(out.c_str());
@@ -163,7 +159,7 @@ bool is_unused(const fs::path& path, std::time_t since, struct stat& facts) {
 
 // A rename leaves the mark of the latest use as it is.
 bool remove_blob(const fs::path& root, const std::string& hash, std::time_t since) {
-  const fs::path out = taken_out(root, hash);
+  const fs::path out = root / "tmp" / (swept_prefix + hash);
   if (::rename(blob_path(root, hash).c_str(), out.c_str()) != 0) return false;
   struct stat facts {};
   if (is_unused(out, since, facts)) return ::unlink(out.c_str()) == 0;

@@ -23,10 +23,6 @@ namespace fs = std::filesystem;
 // they are as coarse as the file system makes them. Its hash is not remembered.
 constexpr std::chrono::nanoseconds settling_time = std::chrono::seconds{2};
 
-std::int64_t wall_clock_ns() {
-  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 // Hashes of files read earlier, so that a snapshot reads only what changed. One file per source
 // directory below `<blobs>/cache/`, replaced after every snapshot; losing it costs time only, so an
 // unreadable one counts as empty and a failed save is not an error.
@@ -76,7 +72,9 @@ struct Hashing {
   const BlobStore& store;
   HashCache before;
   HashCache after{};
-  std::int64_t settled_before_ns = wall_clock_ns() - settling_time.count();
+  std::int64_t settled_before_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch() - settling_time)
+          .count();
 
   // Fills in the entry's hash. False: the file is gone.
   Result<bool> hash(SourceEntry& source, Snapshot& snapshot);

@@ -84,9 +84,7 @@ Judged judge_dcp(const ListedFolder& folder, int world) {
   if (names.empty()) return incomplete(std::string(metadata) + " names no data");
   for (const std::string& name : names) {
     const FolderEntry* data = folder.find(name);
-    if (!data || data->bytes == 0) {
-      return incomplete(name + (data ? " is empty" : " is missing"));
-    }
+    if (!data || data->bytes == 0) return incomplete(name + (data ? " is empty" : " is missing"));
   }
   // Lightning's, which writes this one after all others.
   if (folder.name().ends_with(".ckpt") && !folder.find("meta.pt")) {

@@ -149,10 +149,6 @@ std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::
   return *pid;
 }
 
-bool HealthCommand::is_measuring() const {
-  return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
-}
-
 void HealthCommand::end(pid_t pid, Wide& wide) {
   wide.is_ended = true;
   ending_.add(pid);
@@ -186,7 +182,8 @@ void HealthCommand::reaped(pid_t pid) {
 void HealthCommand::poll() {
   if (!ending_.are_gone()) return;
   std::erase_if(wide_, [](const auto& item) { return item.second.is_ended; });
-  if (!is_measuring()) claim_.give_back();
+  const auto is_measurement = [](const auto& item) { return item.second.is_measurement; };
+  if (std::ranges::none_of(wide_, is_measurement)) claim_.give_back();
 }
 
 bool BenchmarkClaim::take(BootTime now) {

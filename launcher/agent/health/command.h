@@ -98,7 +98,6 @@ class HealthCommand {
                            Environment environment, const std::string& profile);
   // Empty: nothing.
   std::string blocking_reason(const MeasureNode& request, bool runs_ranks);
-  bool is_measuring() const;
   void end(pid_t pid, Wide& wide);
 
   const RunDirectory& run_;

@@ -91,8 +91,6 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   return (is_refused ? refused : hung) + (said.empty() ? ended : said);
 }
 
-using Json = nlohmann::json;
-
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }

@@ -118,9 +118,9 @@ void HealthMonitor::save() {
 void HealthMonitor::poll() {
   if (!node_) return;
   note_benchmark();
-  if (reader_.is_open()) {
-    reader_->set_event_slice(is_calm() ? calm_event_slice : usual_event_slice);
-  }
+  const bool is_calm =
+      !is_idle() && !is_concluding() && questions_.empty() && node_->health.wanted().empty();
+  if (reader_.is_open()) reader_->set_event_slice(is_calm ? calm_event_slice : usual_event_slice);
   const CheckMoment now = moment();
   read_log(now);
   take(node_->monitor.tick(now), now);
@@ -169,10 +169,6 @@ void HealthMonitor::step() {
   const bool is_watched = is_idle() || ranks_.job.run || failure_look() != nullptr;
   if (!run_ && reads_sources_ && is_watched) begin_due(now);
   if (run_) go_on_after_run_step();
-}
-
-bool HealthMonitor::is_calm() const {
-  return !is_idle() && !is_concluding() && questions_.empty() && node_->health.wanted().empty();
 }
 
 void HealthMonitor::go_on_after_run_step() {

@@ -210,7 +210,6 @@ class HealthMonitor {
   void step();
   void step_after(Milliseconds pause) { reader_.wake_after(pause, poll_pause); }
   void go_on_after_run_step();
-  bool is_calm() const;
   void begin_run(Purpose purpose, SourceGroups groups, const CheckMoment& now);
   void begin_due(const CheckMoment& now);
   void step_run(const CheckMoment& now);

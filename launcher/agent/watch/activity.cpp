@@ -260,7 +260,9 @@ void ActivityWatch::poll(Moment now) {
   if (now < next_tree_look_) return;
   next_tree_look_ = now + tree_interval;
   for (auto& [id, rank] : ranks_) look_at_tree(rank, now);
-  look_at_network(now);
+  const std::uint64_t bytes = network_bytes();
+  if (network_bytes_ && bytes >= *network_bytes_ + network_moving_bytes) network_at_ = now;
+  network_bytes_ = bytes;
 }
 
 void ActivityWatch::look_at_states(Watched& rank, Moment now) {
@@ -332,12 +334,6 @@ void ActivityWatch::look_at_tree(Watched& rank, Moment now) {
   if (moved >= moving_bytes) rank.moving_at = now;
   if (moved > 0) rank.stuck_since.reset();
   rank.window_ticks = 0;
-}
-
-void ActivityWatch::look_at_network(Moment now) {
-  const std::uint64_t bytes = network_bytes();
-  if (network_bytes_ && bytes >= *network_bytes_ + network_moving_bytes) network_at_ = now;
-  network_bytes_ = bytes;
 }
 
 RankDoing ActivityWatch::doing_of(RankId id, const Watched& rank, Moment now) {

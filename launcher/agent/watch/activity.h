@@ -74,7 +74,6 @@ class ActivityWatch {
   static void look_at_states(Watched& rank, Moment now);
   static void look_at_tree(Watched& rank, Moment now);
   static void judge_states(Watched& rank, Moment now);
-  void look_at_network(Moment now);
   static RankDoing doing_of(RankId id, const Watched& rank, Moment now);
 
   std::map<RankId, Watched> ranks_;

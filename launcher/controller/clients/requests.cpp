@@ -222,12 +222,8 @@ void Requests::take(const std::shared_ptr<Session>& session, const Resume& reque
     return session->refuse(!row ? row.error().message : records.error().message,
                            ExitCode::internal);
   }
-  if (!*row) {
-    return session->refuse("job " + request.job.value + " not found");
-  }
-  if (records->empty()) {
-    return session->refuse(records_removed(request.job).message);
-  }
+  if (!*row) return session->refuse("job " + request.job.value + " not found");
+  if (records->empty()) return session->refuse(records_removed(request.job).message);
   auto resume = resume_request(*records, request.from_step, request.from_certified);
   if (!resume) return session->refuse(resume.error().message);
   if (!arriving_.insert(request.job).second) {
@@ -275,9 +271,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const SetDrain& req
 // One record for each, so that what is not open anywhere is not forgotten there.
 void Requests::take(const std::shared_ptr<Session>& session, const ResetBreaker& request) {
   const auto names = open_breakers(context_.state, request.target);
-  if (names.empty()) {
-    return session->refuse(nothing_open(context_.state, request.target));
-  }
+  if (names.empty()) return session->refuse(nothing_open(context_.state, request.target));
   for (const std::string& name : names) {
     std::function<void()> done;
     if (context_.state.breakers.at(name).is_check) done = [this, name] { report_rearmed(name); };
@@ -302,9 +296,7 @@ void Requests::take(const std::shared_ptr<Session>& session, const Watch& reques
     return;
   }
   const auto row = context_.journal.job(request.job);
-  if (!row || !*row) {
-    return session->refuse("job " + request.job.value + " not found");
-  }
+  if (!row || !*row) return session->refuse("job " + request.job.value + " not found");
   session->answer(Ended{request.job, (*row)->state,
                         (*row)->exit_code.value_or(static_cast<int>(ExitCode::internal)),
                         (*row)->reason});

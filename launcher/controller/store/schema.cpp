@@ -139,16 +139,12 @@ Result<bool> exists(const std::string& path) {
                cure};
 }
 
-bool is_read_only_place(const std::string& path) {
-  return ::access(fs::path(path).parent_path().c_str(), W_OK) != 0;
-}
-
 // A reader of a WAL store makes files beside it. Where it cannot, and no change waits in a WAL, the
 // file alone is the whole store.
 Result<int> version_to_read(Connection& connection, const std::string& path, int flags) {
   if (auto opened = connection.open(path, flags); !opened) return opened.error();
   auto version = schema_version(connection);
-  if (version || !is_read_only_place(path)) return version;
+  if (version || ::access(fs::path(path).parent_path().c_str(), W_OK) == 0) return version;
   if (auto wal = exists(path + "-wal"); !wal || *wal) {
     return Error{version.error().message + "; its latest changes lie in muster.db-wal, which " +
                  "cannot be read where nothing can be written: copy the directory and set " +

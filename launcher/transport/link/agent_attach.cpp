@@ -37,9 +37,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
 
   void on_attach_output(std::span<const std::byte> bytes);
   void look_for_shell();
-  void look_for_markers();
   void on_attach_exit(const RemoteExit& exit);
-  void finish_attached(std::size_t end_of_marker);
   void missing(std::string uname);
   void begin_push();
   void push_more();
@@ -92,11 +90,6 @@ void Attach::begin_shell() {
   process_->handle(handlers(&Attach::on_attach_output, &Attach::on_attach_exit));
 }
 
-void Attach::on_attach_output(std::span<const std::byte> bytes) {
-  output_ += text_of(bytes);
-  look_for_markers();
-}
-
 // The agent itself may be the first to speak.
 void Attach::look_for_shell() {
   const std::size_t script = output_.find(shell_marker);
@@ -110,11 +103,16 @@ void Attach::look_for_shell() {
   if (on_shell_) on_shell_();
 }
 
-void Attach::look_for_markers() {
+void Attach::on_attach_output(std::span<const std::byte> bytes) {
+  output_ += text_of(bytes);
   if (step_ == Step::shell) look_for_shell();
   if (step_ == Step::starting) {
     const std::size_t attached = output_.find(attached_marker);
-    if (attached != std::string::npos) return finish_attached(attached + attached_marker.size());
+    if (attached != std::string::npos) {
+      phases_.finish("agent");
+      std::string first_bytes = output_.substr(attached + attached_marker.size());
+      return finish(Attached{std::move(process_), std::move(first_bytes), phases_.profile()});
+    }
     const std::size_t push = output_.find(push_marker);
     const std::size_t end = push == std::string::npos ? push : output_.find('\n', push);
     if (end != std::string::npos) {
@@ -128,11 +126,6 @@ void Attach::look_for_markers() {
          "files for shells without a terminal. It began: " +
              last_line(output_.substr(0, 200)));
   }
-}
-
-void Attach::finish_attached(std::size_t end_of_marker) {
-  phases_.finish("agent");
-  finish(Attached{std::move(process_), output_.substr(end_of_marker), phases_.profile()});
 }
 
 void Attach::on_attach_exit(const RemoteExit& exit) {

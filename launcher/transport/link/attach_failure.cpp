@@ -130,11 +130,6 @@ std::string attach_at_once(const AgentLaunch& launch, const NodeId& node) {
          " --home " + home + " " + shell_command(controller) + " " + shell_command(name);
 }
 
-// Inside '…', fish still reads backslashes and csh still reads `!`, so those go outside.
-bool needs_backslash(char c) {
-  return c == '\'' || c == '\\' || c == '!';
-}
-
 }  // namespace
 
 const FailurePattern* find_pattern(std::span<const FailurePattern> patterns,
@@ -248,7 +243,8 @@ std::string push_command(const AgentLaunch& launch, std::size_t binary_bytes) {
 std::string shell_quote(std::string_view word) {
   std::string quoted = "'";
   for (const char c : word) {
-    if (needs_backslash(c)) {
+    // Inside '…', fish still reads backslashes and csh still reads `!`, so those go outside.
+    if (c == '\'' || c == '\\' || c == '!') {
       quoted += "'\\";
       quoted += c;
       quoted += '\'';

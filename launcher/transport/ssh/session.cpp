@@ -45,11 +45,6 @@ constexpr Preference preferences[] = {
     {LIBSSH2_METHOD_MAC_SC, "hmac-sha2-256,hmac-sha2-512,hmac-sha1"},
 };
 
-void initialise_library() {
-  static const int result = libssh2_init(0);
-  check(result == 0, "libssh2_init failed");
-}
-
 void set_option(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof value);  // a hint: older kernels do without
 }
@@ -288,7 +283,8 @@ std::unique_ptr<RemoteProcess> Shell::run(const std::string& command) {
 
 SshSession::SshSession(boost::asio::io_context& io)
     : io_(io), socket_(io), buffer_(std::make_unique_for_overwrite<char[]>(socket_read_bytes)) {
-  initialise_library();
+  static const int begun = libssh2_init(0);
+  check(begun == 0, "libssh2_init failed");
   session_ = libssh2_session_init_ex(
       [](size_t size, void** self) { return memory_of(self).allocate(size); },
       [](void* block, void** self) { memory_of(self).release(block); },
