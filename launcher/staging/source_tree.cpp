@@ -30,6 +30,72 @@ Result<std::vector<std::string>> sorted_names(const std::string& directory) {
   return names;
 }
 
+// What becomes of a symbolic link: it stays one (an absolute target inside the tree is made
+// relative), or leads out of the tree and is replaced by a copy of `target`, unless that is a
+// directory that contains the tree.
+struct LinkFate {
+  enum class Kind { kept, copied, skipped };
+  Kind kind;
+  std::string target;
+};
+
+bool is_within(const std::string& path, const std::string& directory) {
+  return path == directory || directory == "/" ||
+         (path.starts_with(directory) && path[directory.size()] == '/');
+}
+
+// Whether `target`, seen from `depth` directories below the base, ever climbs above the base.
+bool stays_inside(const fs::path& target, std::ptrdiff_t depth) {
+  for (const fs::path& part : target) {
+    if (part == "..")
+      --depth;
+    else if (part != "." && !part.empty())
+      ++depth;
+    if (depth < 0) return false;
+  }
+  return true;
+}
+
+// Where the link leads in one step: its target's real parent and last name, so that a link to
+// another link of the tree stays one. Empty: nowhere.
+std::string one_step(const fs::path& target) {
+  std::error_code code;
+  fs::path trimmed = target;
+  if (!trimmed.has_filename()) trimmed = trimmed.parent_path();
+  const fs::path last = trimmed.filename();
+  if (last == "." || last == ".." || !trimmed.has_filename()) {
+    return fs::canonical(target, code).string();
+  }
+  const fs::path parent = fs::canonical(trimmed.parent_path(), code);
+  return code ? std::string{} : (parent / last).string();
+}
+
+// `bases` are the real paths of the tree's root and of the copied directories around the link,
+// innermost last; `link` is an absolute path below the last one. Dangling links are kept.
+LinkFate fate_of_link(const std::vector<std::string>& bases, const std::string& link) {
+  std::error_code code;
+  const fs::path text = fs::read_symlink(link, code);
+  const fs::path directory = fs::path(link).parent_path();
+  const fs::path target = text.is_absolute() ? text : directory / text;
+  const std::string& base = bases.back();
+
+  const std::string resolved = one_step(target);
+  if (resolved.empty()) return {LinkFate::Kind::kept, text.string()};
+  if (is_within(resolved, base)) {
+    const fs::path below = directory.lexically_relative(base);
+    const std::ptrdiff_t depth = below == "." ? 0 : std::distance(below.begin(), below.end());
+    if (text.is_relative() && stays_inside(text, depth))
+      return {LinkFate::Kind::kept, text.string()};
+    return {LinkFate::Kind::kept, fs::path(resolved).lexically_relative(directory).string()};
+  }
+
+  const std::string real = fs::canonical(target, code).string();
+  if (code) return {LinkFate::Kind::kept, text.string()};
+  const auto contains = [&real](const std::string& other) { return is_within(other, real); };
+  const bool is_around = std::ranges::any_of(bases, contains);
+  return {is_around ? LinkFate::Kind::skipped : LinkFate::Kind::copied, real};
+}
+
 class Walk {
  public:
   explicit Walk(bool honour_ignore_files) : honours_(honour_ignore_files) {}
@@ -140,17 +206,15 @@ Status Walk::below(const std::string& real, const std::string& path, const struc
 
 Status Walk::link(const std::string& real, const std::string& path, const struct stat& facts) {
   LinkFate fate = fate_of_link(bases_, real);
-  if (auto* kept = std::get_if<KeepLink>(&fate)) {
-    const int mode = static_cast<int>(facts.st_mode) & permission_bits;
-    TreeEntry entry{TreeEntry::Kind::link, path, mode, 0, {}, std::move(kept->target)};
-    return add({std::move(entry), real, {}});
-  }
-  if (const auto* skipped = std::get_if<SkipLink>(&fate)) {
-    warnings_.add("the link '" + real + "' is skipped: it points to '" + skipped->target +
+  if (fate.kind == LinkFate::Kind::copied) return copied_link(fate.target, path);
+  if (fate.kind == LinkFate::Kind::skipped) {
+    warnings_.add("the link '" + real + "' is skipped: it points to '" + fate.target +
                   "', which contains it");
     return Done{};
   }
-  return copied_link(std::get<CopyTarget>(fate).real_path, path);
+  const int mode = static_cast<int>(facts.st_mode) & permission_bits;
+  TreeEntry entry{TreeEntry::Kind::link, path, mode, 0, {}, std::move(fate.target)};
+  return add({std::move(entry), real, {}});
 }
 
 Status Walk::copied_link(const std::string& target, const std::string& path) {
@@ -187,37 +251,6 @@ SourceTree Walk::finish() {
   warnings_.finish("warnings");
   tree_.warnings = std::move(warnings_.list);
   return std::move(tree_);
-}
-
-bool is_within(const std::string& path, const std::string& directory) {
-  return path == directory || directory == "/" ||
-         (path.starts_with(directory) && path[directory.size()] == '/');
-}
-
-// Whether `target`, seen from `depth` directories below the base, ever climbs above the base.
-bool stays_inside(const fs::path& target, std::ptrdiff_t depth) {
-  for (const fs::path& part : target) {
-    if (part == "..")
-      --depth;
-    else if (part != "." && !part.empty())
-      ++depth;
-    if (depth < 0) return false;
-  }
-  return true;
-}
-
-// Where the link leads in one step: its target's real parent and last name, so that a link to
-// another link of the tree stays one. Empty: nowhere.
-std::string one_step(const fs::path& target) {
-  std::error_code code;
-  fs::path trimmed = target;
-  if (!trimmed.has_filename()) trimmed = trimmed.parent_path();
-  const fs::path last = trimmed.filename();
-  if (last == "." || last == ".." || !trimmed.has_filename()) {
-    return fs::canonical(target, code).string();
-  }
-  const fs::path parent = fs::canonical(trimmed.parent_path(), code);
-  return code ? std::string{} : (parent / last).string();
 }
 
 constexpr std::size_t no_set = static_cast<std::size_t>(-1);
@@ -309,29 +342,6 @@ Result<SourceTree> walk_source(const fs::path& source, bool honour_ignore_files)
     return Error{"'" + source.string() + "' is neither a file nor a directory"};
   }
   return walk.finish();
-}
-
-LinkFate fate_of_link(const std::vector<std::string>& bases, const std::string& link) {
-  std::error_code code;
-  const fs::path text = fs::read_symlink(link, code);
-  const fs::path directory = fs::path(link).parent_path();
-  const fs::path target = text.is_absolute() ? text : directory / text;
-  const std::string& base = bases.back();
-
-  const std::string resolved = one_step(target);
-  if (resolved.empty()) return KeepLink{text.string()};
-  if (is_within(resolved, base)) {
-    const fs::path below = directory.lexically_relative(base);
-    const std::ptrdiff_t depth = below == "." ? 0 : std::distance(below.begin(), below.end());
-    if (text.is_relative() && stays_inside(text, depth)) return KeepLink{text.string()};
-    return KeepLink{fs::path(resolved).lexically_relative(directory).string()};
-  }
-
-  const std::string real = fs::canonical(target, code).string();
-  if (code) return KeepLink{text.string()};
-  const auto contains = [&real](const std::string& other) { return is_within(other, real); };
-  if (std::any_of(bases.begin(), bases.end(), contains)) return SkipLink{real};
-  return CopyTarget{real};
 }
 
 Glob::Glob(std::string_view pattern) {

@@ -143,10 +143,6 @@ std::string python_directory(const AttemptLayout& layout) {
   return layout.spool + "/python";
 }
 
-std::string ray_starter_path(const AttemptLayout& layout) {
-  return python_directory(layout) + "/muster_ray.py";
-}
-
 std::string debug_directory(const AttemptLayout& layout) {
   return layout.spool + "/debug";
 }
@@ -235,7 +231,7 @@ std::vector<std::string> in_ray(std::vector<std::string> argv, const RankSetting
   if (!setting.start.environment.contains(env_ray_nodes)) return argv;
   // The shell says it where there is no Python; `-I`: no module of the job's is taken for its own.
   argv.insert(argv.begin(), {argv.front(), "-c", "exec python3 -I \"$0\" \"$@\"",
-                             ray_starter_path(setting.layout),
+                             python_directory(setting.layout) + "/muster_ray.py",
                              std::to_string(setting.start.node_index), setting.layout.ray_scratch});
   return argv;
 }
