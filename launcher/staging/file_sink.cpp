@@ -1,7 +1,6 @@
 #include "launcher/staging/file_sink.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +12,6 @@
 
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/blob_store.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/json_fields.h"

@@ -1,7 +1,6 @@
 #include "launcher/staging/source_tree.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,6 @@
 // all of ~/.ssh/config: jump hosts, certificates, Kerberos, hardware keys.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>

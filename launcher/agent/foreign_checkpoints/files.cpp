@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <limits>
 #include <memory>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdio>
-#include <set>
 
 #include <nlohmann/json.hpp>
 

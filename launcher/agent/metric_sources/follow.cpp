@@ -10,7 +10,6 @@
 
 #include "launcher/agent/foreign_checkpoints/files.h"
 #include "launcher/wire/json_fields.h"
-#include "scheduler/restart/pattern.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 

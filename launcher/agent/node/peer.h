@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "launcher/os/fd.h"
 #include "launcher/wire/agent_message.h"

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "launcher/agent/foreign_checkpoints/files.h"
-#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "runtime/protocol/heartbeat.h"
 #include "scheduler/text/text.h"

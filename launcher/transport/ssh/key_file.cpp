@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <memory>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
