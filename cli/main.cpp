@@ -32,7 +32,7 @@
 #include "launcher/controller/supervisor.h"
 #include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
-#include "launcher/relay/relay_main.h"
+#include "launcher/relay/relay_server.h"
 #include "scheduler/model/exit_code.h"
 #include "scheduler/text/number.h"
 

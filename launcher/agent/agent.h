@@ -17,9 +17,8 @@
 
 #include "launcher/agent/attempts.h"
 #include "launcher/agent/exec/sessions.h"
-#include "launcher/agent/keeper/cleaning.h"
+#include "launcher/agent/keeper/files.h"
 #include "launcher/agent/lease.h"
-#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/node_use.h"

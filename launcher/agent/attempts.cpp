@@ -11,7 +11,7 @@
 #include "launcher/agent/attempt/remote_door.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
-#include "launcher/agent/watch/rank_inspect.h"
+#include "launcher/agent/watch/activity.h"
 #include "launcher/data/stream.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "launcher/agent/attempt/attempt.h"
-#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/staging.h"

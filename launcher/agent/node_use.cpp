@@ -4,7 +4,6 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "launcher/agent/health/claim.h"
 #include "launcher/agent/node_check.h"
 #include "launcher/os/child.h"
 #include "launcher/os/clocks.h"

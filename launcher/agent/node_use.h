@@ -24,7 +24,6 @@
 #include "launcher/agent/health/gate_benchmark.h"
 #include "launcher/agent/health/monitor.h"
 #include "launcher/agent/health/remediation.h"
-#include "launcher/agent/node/child_reaper.h"
 #include "launcher/agent/node/child_tasks.h"
 
 namespace muster {

@@ -133,9 +133,7 @@ void Agent::handle(const StartRanks& request, std::string_view) {
   if (is_leaving()) return refuse("the agent of node " + node + " is leaving");
   if (node_.is_remediated()) return refuse("node " + node + " is being reset or rebooted");
   // Without one nobody would end the ranks when this agent stands still.
-  if (Status ensured = attempts_.ensure_keeper(); !ensured) {
-    return refuse(ensured.error().message);
-  }
+  if (Status ensured = attempts_.ensure_keeper(); !ensured) return refuse(ensured.error().message);
   node_.ranks_begin(request.health);
   reaper_.reap();  // the first look: whoever dies from here on lived now
   attempts_.start(request);

@@ -1,13 +1,21 @@
 #include "launcher/agent/staging.h"
 
-#include <algorithm>
+#include <unistd.h>
 
-#include "launcher/agent/data_staging.h"
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
 #include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
+#include "launcher/data/cache.h"
+#include "launcher/data/stage.h"
+#include "launcher/data/stream.h"
+#include "launcher/os/read_file.h"
+#include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
-#include "launcher/staging/collect.h"
+#include "launcher/staging/file_sink.h"
 #include "launcher/staging/materialize.h"
 #include "launcher/wire/message_codec.h"
 #include "scheduler/text/text.h"
@@ -53,6 +61,68 @@ std::optional<ImageFetch::Failure> bring_image(ImageFetch& fetch, StageTrees& re
   if (!failed && !removed) failed.emplace(removed.error().message);
   request.trees.erase(files);
   return failed;
+}
+
+// `inputs/<name>` of the job leads to the tree.
+Status lead_to(const std::string& tree, const std::string& link) {
+  std::error_code failure;
+  std::filesystem::create_directories(std::filesystem::path(link).parent_path(), failure);
+  const std::string made = link + ".new";
+  ::unlink(made.c_str());
+  if (!std::filesystem::is_symlink(link, failure)) std::filesystem::remove_all(link, failure);
+  if (::symlink(tree.c_str(), made.c_str()) == 0 && ::rename(made.c_str(), link.c_str()) == 0) {
+    return Done{};
+  }
+  return system_error("make " + link);
+}
+
+// In the agent, before its child begins: as long as these are open, no other job removes the data.
+Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory& run) {
+  std::vector<Fd> held;
+  for (const StagedData& data : request.data) {
+    auto cache = DataCache::open(data_cache_directory(data.cache, run.home));
+    if (!cache) return cache.error();
+    auto lock = cache->hold(data.manifest);
+    if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
+    held.push_back(std::move(*lock));
+    if (data.how == "stage") continue;
+    auto stream = hold_stream(stream_directory(run.path, request.job, request.attempt, data.input));
+    if (!stream) return stream.error();
+    held.push_back(std::move(*stream));
+  }
+  return held;
+}
+
+// In the child: what the inputs of the job lead to, and which of them are mounts. Nothing: all is
+// there.
+std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobStore& store,
+                                         const RunDirectory& run, const AttemptLayout& layout,
+                                         const ChildTasks::Tell& tell,
+                                         std::vector<std::string>& streamed) {
+  remove_left_streams(run.path);
+  for (const StagedData& data : request.data) {
+    if (const std::string why = unsafe_path_reason(data.input);
+        !why.empty() || data.input.find('/') != std::string::npos) {
+      return StagingFailure{"the input's name cannot be used: " + why, true};
+    }
+    StagedTree staged =
+        stage_data(data, text_of_file(store.path_of(data.manifest)),
+                   data_cache_directory(data.cache, run.home), run.node.value, tell);
+    if (staged.stream_cache) {
+      const auto directory = stream_directory(run.path, request.job, request.attempt, data.input);
+      const Status begun =
+          begin_stream(data, directory, *staged.stream_cache, run.node.value, tell);
+      if (!begun) return StagingFailure{begun.error().message};
+      staged.path = (directory / "mount" / "d").string();
+      streamed.push_back(data.input);
+    } else if (staged.failure) {
+      return staged.failure;
+    }
+    if (auto linked = lead_to(staged.path, layout.inputs + "/" + data.input); !linked) {
+      return StagingFailure{linked.error().message};
+    }
+  }
+  return std::nullopt;
 }
 
 // In a child: what is missing, or the trees built and StageDone.

@@ -359,14 +359,12 @@ void Controller::progress(const JobId& job, const JobEvent& event) {
   watchers_.tell(job, told);
   if (!event.step) return;
   rows_.note_step(job, *event.step);
-  if (!steps_) steps_ = timers_.after(steps_delay, [this] { store_steps(); });
-}
-
-// Of all jobs at once, without a record.
-void Controller::store_steps() {
-  steps_.reset();
-  const auto stored = journal_->append({}, rows_.take_changed());
-  if (!stored) log_error(stored.error().message);
+  if (steps_) return;
+  steps_ = timers_.after(steps_delay, [this] {  // of all jobs at once, without a record
+    const auto stored = journal_->append({}, rows_.take_changed());
+    if (!stored) log_error(stored.error().message);
+    steps_.reset();
+  });
 }
 
 void Controller::note(const JobId& job, const std::string& sentence) {

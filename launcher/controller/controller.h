@@ -8,7 +8,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "launcher/controller/agents/deliveries.h"
@@ -18,8 +17,8 @@
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/agents/remediation.h"
 #include "launcher/controller/agents/stall_watchers.h"
+#include "launcher/controller/agents/deliveries.h"
 #include "launcher/controller/agents/work_sender.h"
-#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/clients/exec_relay.h"
 #include "launcher/controller/clients/health.h"
 #include "launcher/controller/clients/requests.h"
@@ -90,7 +89,6 @@ class Controller final : public Observer, private NodeListener {
   void node_up(const NodeId& node, const Welcome& welcome) override;
   void node_down(const NodeId& node, const LinkFailure& failure) override;
   void progress(const JobId& job, const JobEvent& event) override;
-  void store_steps();
   void report_first_contact(const LinkUp& up);
   void note(const JobId& job, const std::string& sentence) override;
 

@@ -19,7 +19,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "launcher/controller/clients/server.h"
 #include "launcher/controller/controller.h"
@@ -46,9 +45,7 @@ int fail(const std::string& sentence) {
 // ends; the ranks end with their leases. The lock's time says when this controller lived last.
 class HomeWatch {
  public:
-  HomeWatch(boost::asio::io_context& io, const Fd& lock) : io_(io), timer_(io), lock_(lock) {
-    look_later();
-  }
+  HomeWatch(boost::asio::io_context& io, const Fd& lock) : io_(io), lock_(lock) { look_later(); }
   bool is_gone() const { return is_unlinked(lock_); }
 
  private:
@@ -56,16 +53,14 @@ class HomeWatch {
 
   void look_later() {
     ::futimens(lock_.get(), nullptr);
-    timer_.expires_after(interval);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-      if (error) return;
+    next_look_ = call_after(io_, interval, [this] {
       if (is_gone()) return io_.stop();
       look_later();
     });
   }
 
   boost::asio::io_context& io_;
-  boost::asio::steady_timer timer_;
+  std::unique_ptr<Alarm> next_look_;
   const Fd& lock_;
 };
 

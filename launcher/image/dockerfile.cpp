@@ -9,7 +9,6 @@
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/content_hash.h"
-#include "launcher/staging/glob.h"
 #include "launcher/staging/source_tree.h"
 #include "scheduler/text/text.h"
 

@@ -13,12 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <thread>
-#include <vector>
 
-#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
 

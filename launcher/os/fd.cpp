@@ -1,10 +1,7 @@
 #include "launcher/os/fd.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#include <cerrno>
 
 namespace muster {
 
@@ -72,11 +69,21 @@ Fd connect_unix(const std::filesystem::path& path) {
   return socket;
 }
 
-std::optional<uid_t> peer_user(int socket) {
+std::optional<ucred> peer_of(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
   const int failed = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-  return failed != 0 ? std::nullopt : std::optional(peer.uid);
+  return failed != 0 ? std::nullopt : std::optional(peer);
+}
+
+std::optional<uid_t> peer_user(int socket) {
+  const auto peer = peer_of(socket);
+  return peer ? std::optional(peer->uid) : std::nullopt;
+}
+
+bool is_peer_of(int socket, uid_t user) {
+  const auto peer = peer_of(socket);
+  return peer && (peer->uid == user || peer->uid == 0);
 }
 
 }  // namespace muster

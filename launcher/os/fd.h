@@ -3,6 +3,7 @@
 // after a part, and block as the descriptor does.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/un.h>
 
@@ -58,7 +59,10 @@ sockaddr_un unix_address(const Fd& directory, const std::string& name);
 // Connected to what listens at `path`; none: errno says why.
 Fd connect_unix(const std::filesystem::path& path);
 // Who is at the other end.
+std::optional<ucred> peer_of(int socket);
 std::optional<uid_t> peer_user(int socket);
+// It is the user's own, or root's.
+bool is_peer_of(int socket, uid_t user);
 
 // The sentence for a failed system call: what was attempted, on which thing, what the system said.
 

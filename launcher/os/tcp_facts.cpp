@@ -4,7 +4,6 @@
 #include <linux/errqueue.h>
 #include <linux/tcp.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>

@@ -1,7 +1,6 @@
 #include "launcher/os/timers.h"
 
 #include <boost/asio/steady_timer.hpp>
-#include <utility>
 
 namespace muster {
 
@@ -28,8 +27,10 @@ class AsioAlarm : public Alarm {
 
 }  // namespace
 
-std::unique_ptr<Alarm> AsioTimers::after(Milliseconds delay, std::function<void()> what) {
-  auto call = std::make_shared<Call>(io_);
+std::unique_ptr<Alarm> call_after(boost::asio::io_context& io,
+                                  std::chrono::steady_clock::duration delay,
+                                  std::function<void()> what) {
+  auto call = std::make_shared<Call>(io);
   call->what = std::move(what);
   call->timer.expires_after(delay);
   call->timer.async_wait([call](const boost::system::error_code&) {

@@ -35,15 +35,21 @@ class Timers {
   virtual void post(std::function<void()> call) = 0;  // soon, whatever happens to the caller
 };
 
-// The controller's time: the clocks of this machine and the io_context that it runs on.
+// By the io_context's own clock.
+[[nodiscard]] std::unique_ptr<Alarm> call_after(boost::asio::io_context& io,
+                                                std::chrono::steady_clock::duration delay,
+                                                std::function<void()> call);
 
+// The controller's time: the clocks of this machine and the io_context that it runs on.
 class AsioTimers : public Timers {
  public:
   explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}
   SteadyTime now() const override { return std::chrono::steady_clock::now(); }
   Time wall_now() const override { return wall_clock_now(); }
   RawTime raw_now() const override { return raw_time(); }
-  std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override;
+  std::unique_ptr<Alarm> after(Milliseconds delay, std::function<void()> call) override {
+    return call_after(io_, delay, std::move(call));
+  }
   void post(std::function<void()> call) override { boost::asio::post(io_, std::move(call)); }
 
  private:

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "launcher/transport/link/remote_process.h"
+
 namespace muster {
 
 namespace {
@@ -13,10 +15,6 @@ namespace {
 constexpr Milliseconds shortest_pause{1000}, longest_pause{600'000};
 constexpr std::chrono::seconds steady_relay{60};
 constexpr Milliseconds shortest_wait{1};  // that is a phase of the launch
-
-LinkFailure given_up(const NodeId& node) {
-  return {LinkFailureKind::lost, node.value + ": given up for a newer try"};
-}
 
 // Of the nodes below those that are connected directly, each of these gets so many.
 int even_share(const ConnectSettings& limits, const FanOutView& view) {
@@ -73,7 +71,9 @@ void FanOutTree::connect(const NodeAddress& node, const AgentLaunch& launch, Con
   Member& member = members_[node.id];
   const std::uint64_t attempt = member.attempt = next_attempt_++;
   if (const auto* older = std::get_if<Waiting>(&member.state)) {
-    timers_.post([done = older->want.done, id = node.id] { done(given_up(id)); });
+    timers_.post([done = older->want.done, id = node.id] {
+      done(LinkFailure{LinkFailureKind::lost, id.value + ": given up for a newer try"});
+    });
   }
   member.state = Waiting{{node, launch, std::move(done), attempt, timers_.now()}};
   waiting_.push_back(node.id);
@@ -105,9 +105,7 @@ bool FanOutTree::can_have_relay(const Member& member) const {
 // Once for all that happens in a turn.
 void FanOutTree::replan() {
   if (std::exchange(is_planned_, true)) return;
-  timers_.post([weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->plan();
-  });
+  timers_.post(while_alive(weak_from_this(), &FanOutTree::plan));
 }
 
 void FanOutTree::plan() {
@@ -173,7 +171,9 @@ int FanOutTree::place(FanOutView& view) {
       ++view.direct;
       view.hopeful += member.is_fresh;
       view.returning += !member.is_fresh && !member.is_alone;
-      go_directly(node, std::move(waiting->want));
+      Want want = std::move(waiting->want);
+      members_[node].state = Connecting{};
+      try_directly(node, std::move(want), {});
     }
   }
   return static_cast<int>(waiting_.size());
@@ -221,36 +221,27 @@ void FanOutTree::wait_for_patience() {
   patience_ = timers_.after(std::max(left, Milliseconds{1}), [this] { replan(); });
 }
 
-void FanOutTree::go_directly(const NodeId& node, Want want) {
-  members_[node].state = Connecting{};
-  try_directly(node, std::move(want), {});
-}
-
 void FanOutTree::try_directly(const NodeId& node, Want want, std::function<void()> when_there) {
   want.under_way = timers_.now();
-  direct_.connect(want.node, want.launch,
-                  [weak = weak_from_this(), node, want,
-                   when_there = std::move(when_there)](ConnectResult result) {
-                    const auto self = weak.lock();
-                    if (!self) return;
-                    if (when_there && std::holds_alternative<Connected>(result)) when_there();
-                    self->arrived(node, want, std::move(result));
-                  });
+  const auto tried = [node, want, when_there = std::move(when_there)](FanOutTree& self,
+                                                                      ConnectResult result) {
+    if (when_there && std::holds_alternative<Connected>(result)) when_there();
+    self.arrived(node, want, std::move(result));
+  };
+  direct_.connect(want.node, want.launch, while_alive(weak_from_this(), tried));
 }
 
 void FanOutTree::go_through(const NodeId& node, const NodeId& parent, Want want) {
   members_[node].state = Connecting{parent};
   want.under_way = timers_.now();
-  relay_of(parent)->connect(want.node, want.launch,
-                            [weak = weak_from_this(), node, parent, want](ConnectResult result) {
-                              const auto self = weak.lock();
-                              if (!self) return;
-                              if (const auto* why = std::get_if<LinkFailure>(&result)) {
-                                return self->failed_through(node, parent, want, *why);
-                              }
-                              self->is_proven_ = true;
-                              self->arrived(node, want, std::move(result));
-                            });
+  const auto tried = [node, parent, want](FanOutTree& self, ConnectResult result) {
+    if (const auto* why = std::get_if<LinkFailure>(&result)) {
+      return self.failed_through(node, parent, want, *why);
+    }
+    self.is_proven_ = true;
+    self.arrived(node, want, std::move(result));
+  };
+  relay_of(parent)->connect(want.node, want.launch, while_alive(weak_from_this(), tried));
 }
 
 // Directly, once. That this works shows that the parent is at fault, unless it was lost meanwhile.
@@ -308,9 +299,10 @@ void FanOutTree::start_relay(const NodeId& node) {
   member.relay_through = up.parent;
   AgentLaunch launch = up.launch;
   launch.service = AgentService::relay;
-  const auto started = [weak = weak_from_this(), node](ConnectResult result) {
-    if (const auto self = weak.lock()) self->relay_started(node, std::move(result));
-  };
+  const auto started =
+      while_alive(weak_from_this(), [node](FanOutTree& self, ConnectResult result) {
+        self.relay_started(node, std::move(result));
+      });
   RelayClient* parent = up.parent ? relay_of(*up.parent) : nullptr;
   if (!up.parent) return direct_.connect(up.node, launch, started);
   if (parent != nullptr) return parent->connect(up.node, launch, started);
@@ -331,12 +323,10 @@ void FanOutTree::relay_started(const NodeId& node, ConnectResult result) {
     return note_("target " + target_ + ": " + node.value +
                  " leads to no other node: " + failure->message);
   }
+  const auto lost = [node](FanOutTree& self) { self.relay_lost(node); };
   auto relay = std::make_shared<RelayClient>(timers_, node, limits_.fan_out_silence,
                                              std::move(std::get<Connected>(result).link),
-                                             [weak = weak_from_this(), node] {
-                                               if (const auto self = weak.lock())
-                                                 self->relay_lost(node);
-                                             });
+                                             while_alive(weak_from_this(), lost));
   member.relay = relay;
   member.relay_since = timers_.now();
   member.is_start_lost = false;
@@ -378,20 +368,17 @@ void FanOutTree::arrived(const NodeId& node, const Want& want, ConnectResult res
     } else {
       const int depth = connected->through ? members_[*connected->through].relay_depth + 1 : 1;
       member.state = Up{connected->through, depth, want.node, want.launch};
-      connected->link = std::make_unique<WatchedLink>(
-          std::move(connected->link), [weak = weak_from_this(), node, attempt = want.attempt] {
-            if (const auto self = weak.lock()) self->link_gone(node, attempt);
-          });
+      const auto gone = [node, attempt = want.attempt](FanOutTree& self) {
+        Member& left = self.members_[node];
+        if (left.attempt == attempt) left.state = Out{};
+        self.replan();
+      };
+      connected->link = std::make_unique<WatchedLink>(std::move(connected->link),
+                                                      while_alive(weak_from_this(), gone));
     }
   }
   replan();
   want.done(std::move(result));
-}
-
-void FanOutTree::link_gone(const NodeId& node, std::uint64_t attempt) {
-  Member& member = members_[node];
-  if (member.attempt == attempt) member.state = Out{};
-  replan();
 }
 
 void FanOut::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {

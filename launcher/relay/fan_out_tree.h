@@ -86,7 +86,6 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
       : timers_(timers), direct_(direct), target_(std::move(target)), note_(std::move(note)) {}
 
   void connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done);
-  void link_gone(const NodeId& node, std::uint64_t attempt);
 
  private:
   struct Want {
@@ -138,7 +137,6 @@ class FanOutTree : public std::enable_shared_from_this<FanOutTree> {
   FanOutWay way_to(const NodeId& node, const FanOutView& view) const;
   void start_relays(FanOutView& view, int waiting);
   void wait_for_patience();
-  void go_directly(const NodeId& node, Want want);
   void try_directly(const NodeId& node, Want want, std::function<void()> when_there);
   void go_through(const NodeId& node, const NodeId& parent, Want want);
   void failed_through(const NodeId& node, const NodeId& parent, Want want,

@@ -35,13 +35,11 @@ ConnectProfile believable(ConnectProfile profile) {
 
 void RelayStream::start(Handlers handlers) {
   handlers_ = std::move(handlers);
-  timers_.post([self = shared_from_this()] { self->deliver_early(); });
-}
-
-void RelayStream::deliver_early() {
-  is_listening_ = true;
-  if (!early_.empty()) deliver(std::exchange(early_, {}));
-  if (early_end_) closed(*std::exchange(early_end_, std::nullopt));
+  timers_.post([this, self = shared_from_this()] {
+    is_listening_ = true;
+    if (!early_.empty()) deliver(std::exchange(early_, {}));
+    if (early_end_) closed(*std::exchange(early_end_, std::nullopt));
+  });
 }
 
 void RelayStream::write(std::string bytes) {
@@ -117,12 +115,9 @@ RelayClient::RelayClient(Timers& timers, NodeId parent, Milliseconds silence,
       on_lost_(std::move(on_lost)) {}
 
 void RelayClient::start() {
-  link_->start({[weak = weak_from_this()](std::span<const std::byte> bytes) {
-                  if (const auto self = weak.lock()) self->receive(bytes);
-                },
-                [weak = weak_from_this()](const LinkFailure& failure) {
-                  if (const auto self = weak.lock()) self->lose(failure.message);
-                }});
+  const auto lost = [](RelayClient& self, const LinkFailure& why) { self.lose(why.message); };
+  link_->start(
+      {while_alive(weak_from_this(), &RelayClient::receive), while_alive(weak_from_this(), lost)});
   beat();
 }
 
@@ -156,11 +151,9 @@ void RelayClient::receive(std::span<const std::byte> bytes) {
 }
 
 int RelayClient::nodes() const {
-  const auto opening =
-      std::ranges::count_if(opening_, [](const auto& each) { return !each.second.is_relay; });
-  return static_cast<int>(opening + std::ranges::count_if(carried_, [](const auto& each) {
-                            return !each.second.is_relay;
-                          }));
+  const auto is_node = [](const auto& each) { return !each.second.is_relay; };
+  return static_cast<int>(std::ranges::count_if(opening_, is_node) +
+                          std::ranges::count_if(carried_, is_node));
 }
 
 void RelayClient::connect(const NodeAddress& node, const AgentLaunch& launch, ConnectDone done) {
@@ -185,11 +178,8 @@ void RelayClient::on(const RelayConnected& connected, std::string&&) {
 }
 
 std::unique_ptr<Link> RelayClient::open_link(std::int64_t ticket, const Opening& opening) {
-  auto stream = std::make_shared<RelayStream>(
-      timers_, ticket, describe(opening.node),
-      [weak = weak_from_this()](const ToRelay& message, std::string_view payload) {
-        if (const auto self = weak.lock()) self->send(message, payload);
-      });
+  auto stream = std::make_shared<RelayStream>(timers_, ticket, describe(opening.node),
+                                              while_alive(weak_from_this(), &RelayClient::send));
   carried_.emplace(ticket, Carried{stream, opening.is_relay});
   return std::make_unique<WatchedLink>(stream, [weak = weak_from_this(), ticket, stream] {
     stream->abandon();

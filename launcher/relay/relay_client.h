@@ -57,7 +57,6 @@ class RelayStream final : public Link, public std::enable_shared_from_this<Relay
  private:
   void pump();
   void deliver(std::string payload);
-  void deliver_early();
 
   Timers& timers_;
   std::int64_t ticket_;

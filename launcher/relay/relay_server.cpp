@@ -1,15 +1,25 @@
 #include "launcher/relay/relay_server.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <utility>
 
+#include "launcher/os/child.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/child_process.h"
+#include "launcher/wire/message_codec.h"
 
 namespace muster {
+
 namespace {
 
 AgentLaunch launch_of(const RelayConnect& asked, const std::string& binary) {
@@ -21,6 +31,50 @@ AgentLaunch launch_of(const RelayConnect& asked, const std::string& binary) {
   launch.service = asked.is_relay ? AgentService::relay : AgentService::attach;
   return launch;
 }
+
+// The controller says something every second. A relay whose controller's host is gone hears it from
+// nobody.
+constexpr std::chrono::seconds silence_limit{120};
+
+class Relay {
+ public:
+  explicit Relay(boost::asio::io_context& io)
+      : io_(io),
+        pipe_(io, STDIN_FILENO, STDOUT_FILENO),
+        server_(io, self_exe(), [this](const FromRelay& message, std::string_view payload) {
+          pipe_.write(encode(message, payload));
+        }) {}
+
+  int run() {
+    pipe_.start({[this](Frame frame) { take(std::move(frame)); },
+                 [this](const std::string& why) { end(why); }});
+    watch_silence();
+    io_.run();
+    return 0;
+  }
+
+ private:
+  void take(Frame frame) {
+    watch_silence();
+    auto message = decode<ToRelay>(std::move(frame));
+    if (!message) return end(message.error().message);
+    server_.take(message->message, std::move(message->payload));
+  }
+
+  void watch_silence() {
+    silence_ = call_after(io_, silence_limit, [this] { end("its controller does not respond"); });
+  }
+
+  void end(const std::string& why) {
+    std::fprintf(stderr, "muster agent relay: %s\n", why.c_str());
+    io_.stop();
+  }
+
+  boost::asio::io_context& io_;
+  FramePipe pipe_;
+  std::unique_ptr<Alarm> silence_;
+  RelayServer server_;
+};
 
 }  // namespace
 
@@ -209,6 +263,20 @@ void FramePipe::send() {
 void FramePipe::end(const std::string& why) {
   if (std::exchange(is_over_, true)) return;
   handlers_.on_end(why);
+}
+
+int agent_relay() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_NAME, "muster-relay");
+  constexpr char marker[] = "MUSTER-ATTACHED\n";
+  if (::write(STDOUT_FILENO, marker, sizeof marker - 1) != sizeof marker - 1) return 1;
+  try {
+    boost::asio::io_context io(1);
+    return Relay(io).run();
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "muster agent relay: %s\n", failure.what());
+    return 1;
+  }
 }
 
 }  // namespace muster

@@ -116,4 +116,10 @@ class FramePipe {
   bool is_over_ = false;
 };
 
+// `muster agent relay`: goes on from this node to further ones. Started by the controller over its
+// transport, or by another relay; ends with its standard input. The exit code of the process.
+
+// Returns the exit code of the process.
+int agent_relay();
+
 }  // namespace muster

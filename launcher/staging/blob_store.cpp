@@ -3,20 +3,15 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <random>
 
-#include "launcher/staging/content_hash.h"
-#include "launcher/staging/hash_cache.h"
-#include "launcher/staging/sparse_write.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -140,10 +135,6 @@ std::string reason(const fs::path& path, int error_number) {
 
 constexpr const char* swept_prefix = "swept-";
 
-fs::path taken_out(const fs::path& root, const std::string& hash) {
-  return root / "tmp" / (swept_prefix + hash);
-}
-
 // Where somebody has stored it again meanwhile that one stays, with the mark of its use.
 void put_back(const fs::path& out, const fs::path& place) {
   if (::link(out.c_str(), place.c_str()) == 0 || errno == EEXIST) ::unlink(out.c_str());
@@ -166,7 +157,7 @@ bool is_unused(const fs::path& path, std::time_t since, struct stat& facts) {
 
 // A rename leaves the mark of the latest use as it is.
 bool remove_blob(const fs::path& root, const std::string& hash, std::time_t since) {
-  const fs::path out = taken_out(root, hash);
+  const fs::path out = root / "tmp" / (swept_prefix + hash);
   if (::rename(blob_path(root, hash).c_str(), out.c_str()) != 0) return false;
   struct stat facts {};
   if (is_unused(out, since, facts)) return ::unlink(out.c_str()) == 0;
@@ -183,6 +174,12 @@ void sweep_one(const fs::path& root, const BlobSweep& sweep, const std::string& 
   if (!sweep.dry_run && !remove_blob(root, hash, sweep.unused_since)) return;
   removed.count += 1;
   removed.bytes += facts.st_size;
+}
+
+constexpr std::size_t block_bytes = 4096;
+
+bool is_zero(std::string_view bytes) {
+  return bytes.front() == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
 }
 
 }  // namespace
@@ -355,6 +352,30 @@ void FirstSentences::finish(const std::string& what) {
 std::string readable_bytes(std::int64_t bytes) {
   if (bytes >= 1024) return bytes_text(static_cast<std::uint64_t>(bytes));
   return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+bool write_sparse(int fd, std::string_view bytes) {
+  const off_t position = ::lseek(fd, 0, SEEK_CUR);
+  if (position < 0) return false;
+  std::size_t to_boundary = block_bytes - static_cast<std::size_t>(position) % block_bytes;
+  while (!bytes.empty()) {
+    std::size_t run = std::min(to_boundary, bytes.size());
+    const bool is_hole = is_zero(bytes.substr(0, run));
+    while (run < bytes.size() && is_zero(bytes.substr(run, block_bytes)) == is_hole) {
+      run += std::min(block_bytes, bytes.size() - run);
+    }
+    const bool done = is_hole ? ::lseek(fd, static_cast<off_t>(run), SEEK_CUR) >= 0
+                              : write_all(fd, bytes.substr(0, run));
+    if (!done) return false;
+    bytes.remove_prefix(run);
+    to_boundary = block_bytes;
+  }
+  return true;
+}
+
+bool end_sparse(int fd) {
+  const off_t position = ::lseek(fd, 0, SEEK_CUR);
+  return position >= 0 && ::ftruncate(fd, position) == 0;
 }
 
 }  // namespace muster

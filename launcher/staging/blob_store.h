@@ -8,6 +8,9 @@
 // thread.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -25,6 +28,20 @@
 #include "scheduler/model/retention.h"
 
 namespace muster {
+
+// The mark by which a file that nobody may write to shows that somebody did: a constant
+// modification time (2001-09-09), which any write moves.
+inline constexpr std::time_t untouched_time = 1'000'000'000;
+
+inline bool mark_untouched(const Fd& file) {
+  const std::array<timespec, 2> times{timespec{0, UTIME_NOW}, timespec{untouched_time, 0}};
+  return ::futimens(file.get(), times.data()) == 0;
+}
+
+inline bool is_untouched(const struct stat& facts) {
+  return S_ISREG(facts.st_mode) && facts.st_mtim.tv_sec == untouched_time &&
+         facts.st_mtim.tv_nsec == 0;
+}
 
 struct StoredBlob {
   std::string hash;
@@ -126,5 +143,14 @@ struct BlobSweep {
 
 // Blobs that a job's input on this machine is linked to stay too.
 Result<Removed> sweep_blobs(const std::filesystem::path& root, const BlobSweep& sweep);
+
+// Writing files that are mostly empty: blocks of zeros become holes again, as on the machine that
+// the file comes from. For new files only: what is not written is taken to be zero.
+
+// All of `bytes` at the file's position, which moves past them; false leaves errno.
+bool write_sparse(int fd, std::string_view bytes);
+
+// The file ends at its position, also where a hole ends it.
+bool end_sparse(int fd);
 
 }  // namespace muster

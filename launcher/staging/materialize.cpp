@@ -14,9 +14,7 @@
 
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
-#include "launcher/staging/blob_store.h"
 #include "launcher/staging/content_hash.h"
-#include "launcher/staging/hash_cache.h"
 
 namespace muster {
 

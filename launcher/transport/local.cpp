@@ -1,6 +1,5 @@
 #include "launcher/transport/local.h"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,9 +11,9 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "launcher/os/fd.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/byte_stream.h"
 #include "launcher/transport/link/child_process.h"
@@ -44,7 +43,7 @@ class StreamLink final : public Link {
       on_closed({LinkFailureKind::lost, peer + ": the agent closed the connection" +
                                             (reason.empty() ? "" : ": " + reason)});
     };
-    stream_->start({std::move(handlers.on_bytes), [] {}, std::move(on_end)});
+    stream_->start({std::move(handlers.on_bytes), nullptr, std::move(on_end)});
   }
 
   void write(std::string bytes) override { stream_->write(std::move(bytes)); }
@@ -80,8 +79,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
         node_(node),
         launch_(launch),
         start_timeout_(start_timeout),
-        done_(std::move(done)),
-        deadline_(io) {}
+        done_(std::move(done)) {}
 
   void begin(HandshakeGate::Pass pass) {
     pass_ = std::move(pass);
@@ -95,20 +93,12 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
 
   void cancel() {
     done_ = nullptr;
-    deadline_.cancel();
+    deadline_.reset();
     process_.reset();
     pass_.reset();
   }
 
  private:
-  template <class Call>
-  auto guarded(Call call) {
-    return [weak = weak_from_this(), call](auto... arguments) {
-      const auto self = weak.lock();
-      if (self && self->done_) call(*self, arguments...);
-    };
-  }
-
   std::string run_folder() const {
     return launch_.home + "/run/" + launch_.controller_id + "/" + node_.id.value;
   }
@@ -133,14 +123,12 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
     const std::vector<std::string> argv{
         launch_.binary,        "agent",  "serve",       "--home", launch_.home, "--controller",
         launch_.controller_id, "--node", node_.id.value};
-    deadline_.expires_after(start_timeout_);
-    deadline_.async_wait(guarded([](LocalConnect& self, boost::system::error_code error) {
-      if (!error) self.gave_up();
-    }));
+    const auto weak = weak_from_this();
+    deadline_ = call_after(io_, start_timeout_, while_alive(weak, &LocalConnect::gave_up));
     process_ = start_child(io_, argv);
+    const auto hear = [](LocalConnect& self, std::string_view text) { self.said_.add(text); };
     process_->handle(
-        {nullptr, guarded([](LocalConnect& self, std::string_view text) { self.said_.add(text); }),
-         nullptr, guarded([](LocalConnect& self, const RemoteExit& exit) { self.ended(exit); })});
+        {nullptr, while_alive(weak, hear), nullptr, while_alive(weak, &LocalConnect::ended)});
   }
 
   void ended(const RemoteExit& exit) {
@@ -180,7 +168,7 @@ class LocalConnect : public std::enable_shared_from_this<LocalConnect> {
   PhaseTimer phases_;
   std::unique_ptr<RemoteProcess> process_;  // `agent serve`, until the agent listens
   Tail said_{kept_error_bytes};
-  boost::asio::steady_timer deadline_;
+  std::unique_ptr<Alarm> deadline_;
 };
 
 LocalTransport::LocalTransport(boost::asio::io_context& io, std::string user_home,

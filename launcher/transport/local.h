@@ -10,7 +10,6 @@
 // ends with its link.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
 #include "launcher/transport/link/child_process.h"
-#include "launcher/transport/link/start_gates.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -83,11 +82,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
  public:
   OpensshConnect(std::shared_ptr<OpensshContext> context, const SshTarget& target,
                  const AgentLaunch& launch, ConnectDone done)
-      : context_(std::move(context)),
-        target_(target),
-        launch_(launch),
-        done_(std::move(done)),
-        timer_(context_->io) {
+      : context_(std::move(context)), target_(target), launch_(launch), done_(std::move(done)) {
     if (node_.host.empty()) node_.host = node_.id.value;
   }
 
@@ -96,15 +91,12 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
     context_->gate->enter(
         node_.host + ":" + std::to_string(node_.port),
         {std::min(limits.handshakes, max_ssh_children_in_login), limits.unauthenticated_per_host},
-        [weak = weak_from_this()](HandshakeGate::Pass pass) {
-          const auto self = weak.lock();
-          if (self && self->done_) self->attach(std::move(pass));
-        });
+        while_alive(weak_from_this(), &OpensshConnect::attach));
   }
 
   void cancel() {
     done_ = nullptr;
-    timer_.cancel();
+    pause_.reset();
     if (attach_) std::exchange(attach_, nullptr)->cancel();
     pass_.reset();
   }
@@ -116,14 +108,10 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
         !context_->host_keys.known_types(target_.host_keys, known_name(), node_.port).empty();
     auto shell =
         make_child_shell(context_->io, openssh_argv(target_, context_->settings, launch_.connect));
-    attach_ = attach_agent(
-        context_->io, std::move(shell), context_->pushes, node_, launch_,
-        [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->pass_.reset();
-        },
-        [weak = weak_from_this()](AttachResult result) {
-          if (const auto self = weak.lock()) self->attached(std::move(result));
-        });
+    const auto let_in = [](OpensshConnect& self) { self.pass_.reset(); };
+    attach_ = attach_agent(context_->io, std::move(shell), context_->pushes, node_, launch_,
+                           while_alive(weak_from_this(), let_in),
+                           while_alive(weak_from_this(), &OpensshConnect::attached));
   }
 
   void attached(AttachResult result) {
@@ -149,11 +137,8 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
     if (!dropped || ++drops_ > launch_.connect.retries) {
       return finish(openssh_failure(node_, none.exit, none.output, none.errors));
     }
-    timer_.expires_after(pause_after_drops(drops_, context_->jitter));
-    timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
-      const auto self = weak.lock();
-      if (self && !error && self->done_) self->wait_for_gate();
-    });
+    pause_ = call_after(context_->io, pause_after_drops(drops_, context_->jitter),
+                        while_alive(weak_from_this(), &OpensshConnect::wait_for_gate));
   }
 
   void finish(ConnectResult result) {
@@ -168,7 +153,7 @@ class OpensshConnect : public std::enable_shared_from_this<OpensshConnect> {
   NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
   ConnectDone done_;
-  boost::asio::steady_timer timer_;
+  std::unique_ptr<Alarm> pause_;
   HandshakeGate::Pass pass_;
   std::shared_ptr<AgentAttach> attach_;
   bool was_known_ = true;

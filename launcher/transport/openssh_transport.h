@@ -2,7 +2,6 @@
 // all of ~/.ssh/config: jump hosts, certificates, Kerberos, hardware keys.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,7 +10,7 @@
 #include "launcher/transport/link/remote_process.h"
 #include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
-#include "launcher/transport/ssh/settings.h"
+#include "launcher/transport/ssh/host_key_store.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/link.h"
 

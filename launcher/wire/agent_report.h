@@ -25,7 +25,6 @@ struct ClockStamps {
 };
 
 struct Welcome {
-  static constexpr const char* kind = "welcome";
   int version = wire_version;
   std::string agent_id;  // new at every start of the agent
   std::string boot_id;
@@ -43,20 +42,18 @@ struct Welcome {
   std::vector<JobId> folders{};  // jobs of which more than checkpoints is there; not all if many
   std::optional<Milliseconds> lease{};  // that counts, at the latest from the first renewal
 
-  MUSTER_FIELDS(version, agent_id, boot_id, host_name, address, cores, memory_bytes, gpus, build_id,
-                holds_attempts, held, boot_ms, clock, measures, folders, lease)
+  MUSTER_MESSAGE("welcome", version, agent_id, boot_id, host_name, address, cores, memory_bytes,
+                 gpus, build_id, holds_attempts, held, boot_ms, clock, measures, folders, lease)
 };
 
 struct Pong {
-  static constexpr const char* kind = "pong";
   std::int64_t boot_ms = 0;  // when it was sent, on the node's clock since its boot
   std::optional<ClockStamps> clock{};
 
-  MUSTER_FIELDS(boot_ms, clock)
+  MUSTER_MESSAGE("pong", boot_ms, clock)
 };
 
 struct CheckDone {
-  static constexpr const char* kind = "check_done";
   JobId job;
   AttemptId attempt;
   std::vector<CheckFailure> failures;
@@ -65,69 +62,63 @@ struct CheckDone {
   std::optional<CheckpointRef> asked_checkpoint{};
   std::vector<std::string> quarantined{};  // names that incomplete checkpoints have now
 
-  MUSTER_FIELDS(job, attempt, failures, newest_checkpoint, newest_certified, asked_checkpoint,
-                quarantined)
+  MUSTER_MESSAGE("check_done", job, attempt, failures, newest_checkpoint, newest_certified,
+                 asked_checkpoint, quarantined)
 };
 
 struct WantBlobs {
-  static constexpr const char* kind = "want_blobs";
   JobId job;
   AttemptId attempt;
   std::vector<std::string> hashes;
 
-  MUSTER_FIELDS(job, attempt, hashes)
+  MUSTER_MESSAGE("want_blobs", job, attempt, hashes)
 };
 
 struct StageDone {
-  static constexpr const char* kind = "stage_done";
   JobId job;
   AttemptId attempt;
   std::string error;
   bool lasting = false;  // the error is the job's own doing: it would be the same on any node
   std::vector<std::string> streamed{};  // inputs that are read through a mount
 
-  MUSTER_FIELDS(job, attempt, error, lasting, streamed)
+  MUSTER_MESSAGE("stage_done", job, attempt, error, lasting, streamed)
 };
 
 // What a node is at while it prepares an attempt, every few seconds as long as anything moves.
 struct StageMoved {
-  static constexpr const char* kind = "stage_moved";
   JobId job;
   AttemptId attempt;
   std::string doing;  // "image 1.2 of 7.9 GB", "code/train.py"
 
-  MUSTER_FIELDS(job, attempt, doing)
+  MUSTER_MESSAGE("stage_moved", job, attempt, doing)
 };
 
 struct PortsDone {
-  static constexpr const char* kind = "ports_done";
   JobId job;
   AttemptId attempt;
   std::vector<int> ports;
   std::string error;
 
-  MUSTER_FIELDS(job, attempt, ports, error)
+  MUSTER_MESSAGE("ports_done", job, attempt, ports, error)
 };
 
 struct StartDone {
-  static constexpr const char* kind = "start_done";
   JobId job;
   AttemptId attempt;
   std::string error;
   std::string directory{};  // of the job, with outputs/ and logs/ in it
   bool lasting = false;     // the error is the job's own doing: it would be the same on any node
 
-  MUSTER_FIELDS(job, attempt, error, directory, lasting)
+  MUSTER_MESSAGE("start_done", job, attempt, error, directory, lasting)
 };
 
 struct MembersSet {
-  static constexpr const char* kind = "members_set";
   JobId job;
   AttemptId attempt;
   std::int64_t members_epoch = 0;
   std::string error;  // empty: the file says this epoch, or a newer one
 
-  MUSTER_FIELDS(job, attempt, members_epoch, error)
+  MUSTER_MESSAGE("members_set", job, attempt, members_epoch, error)
 };
 
 // payload: bytes of the rank's output (stdout and stderr as written) at `offset`
@@ -145,7 +136,6 @@ struct ExitSpan {
 
 // Sent when reaped and again after every reconnection, until the attempt is forgotten.
 struct RankEnded {
-  static constexpr const char* kind = "rank_ended";
   JobId job;
   AttemptId attempt;
   RankId rank;
@@ -156,12 +146,12 @@ struct RankEnded {
   std::optional<ExitSpan> span;
   ExitEvidence evidence;
 
-  MUSTER_FIELDS(job, attempt, rank, status, asked_to_stop, age_us, last_lines, span, evidence)
+  MUSTER_MESSAGE("rank_ended", job, attempt, rank, status, asked_to_stop, age_us, last_lines, span,
+                 evidence)
 };
 
 // Heartbeat step and new lines of the metrics file, at most twice a second and rank.
 struct Progress {
-  static constexpr const char* kind = "progress";
   JobId job;
   AttemptId attempt;
   RankId rank;
@@ -171,19 +161,18 @@ struct Progress {
   bool is_read_off = false;  // metrics of files and output of the program, not its own word
   std::string note{};        // what is wrong with those, for people
 
-  MUSTER_FIELDS(job, attempt, rank, step, metrics, checkpoint, is_read_off, note)
+  MUSTER_MESSAGE("progress", job, attempt, rank, step, metrics, checkpoint, is_read_off, note)
 };
 
 // What the ranks of the node do has changed: only those that do something else than was told before
 // this connection's Welcome or since.
 struct RankActivity {
-  static constexpr const char* kind = "rank_activity";
   JobId job;
   AttemptId attempt;
   std::vector<RankDoing> ranks;
   std::optional<bool> network_moves;  // more than idle talk, on any interface of the node
 
-  MUSTER_FIELDS(job, attempt, ranks, network_moves)
+  MUSTER_MESSAGE("rank_activity", job, attempt, ranks, network_moves)
 };
 
 // The answer to LookAtRanks: what /proc and, where there are such, debuggers say of a rank.
@@ -195,116 +184,104 @@ struct RankLook {
 };
 
 struct RanksLookedAt {
-  static constexpr const char* kind = "ranks_looked_at";
   JobId job;
   AttemptId attempt;
   std::vector<RankLook> ranks;
-  std::string
-      storage{};  // why the data that they read do not come; empty: as far as is known they do
+  std::string storage{};  // why the data that they read do not come; empty: they do
 
-  MUSTER_FIELDS(job, attempt, ranks, storage)
+  MUSTER_MESSAGE("ranks_looked_at", job, attempt, ranks, storage)
 };
 
 struct AttemptClean {
-  static constexpr const char* kind = "attempt_clean";
   JobId job;
   AttemptId attempt;
   std::optional<CheckpointRef> newest_checkpoint;
   std::vector<std::string> unkillable;
   std::optional<CheckpointRef> newest_certified{};
 
-  MUSTER_FIELDS(job, attempt, newest_checkpoint, unkillable, newest_certified)
+  MUSTER_MESSAGE("attempt_clean", job, attempt, newest_checkpoint, unkillable, newest_certified)
 };
 
 // Payload: bytes of the file at `offset`. `entry` names it below the job's run directory.
 struct FileData {
-  static constexpr const char* kind = "file_data";
   JobId job;
   AttemptId attempt;
   TreeEntry entry;
   std::int64_t offset = 0;
   bool last = false;
 
-  MUSTER_FIELDS(job, attempt, entry, offset, last)
+  MUSTER_MESSAGE("file_data", job, attempt, entry, offset, last)
 };
 
 struct CollectDone {
-  static constexpr const char* kind = "collect_done";
   JobId job;
   AttemptId attempt;
   std::string error;                    // what could not be sent; empty: nothing
   std::vector<std::string> left_out{};  // what is never sent: sockets, pipes; sentences
 
-  MUSTER_FIELDS(job, attempt, error, left_out)
+  MUSTER_MESSAGE("collect_done", job, attempt, error, left_out)
 };
 
 // What the node's health checks believe to be wrong. Said after each greeting and when it changes.
 struct FaultsTold {
-  static constexpr const char* kind = "faults_told";
   std::int64_t now_ms = 0;        // the node's wall clock, which `since` of a fault is of
   std::vector<NodeFault> faults;  // worst first
   bool settled = false;           // NodeFaultsSeen::settled
 
-  MUSTER_FIELDS(now_ms, faults, settled)
+  MUSTER_MESSAGE("faults_told", now_ms, faults, settled)
 };
 
 // The host says that it is about to be taken away, or (`over`) that it stays.
 struct NoticeSeen {
-  static constexpr const char* kind = "notice_seen";
   std::optional<Milliseconds> leaves_in;  // absent: not said
   std::string source;
   bool over = false;
 
-  MUSTER_FIELDS(leaves_in, source, over)
+  MUSTER_MESSAGE("notice_seen", leaves_in, source, over)
 };
 
 // How the command of a RunRemedy ended. Said again when it is asked again.
 struct RemedyRun {
-  static constexpr const char* kind = "remedy_run";
   std::string id;
   ExitStatus status;
   std::string error;               // why it was not run, or was killed; empty: it ended
   std::vector<std::string> lines;  // the last that it wrote
 
-  MUSTER_FIELDS(id, status, error, lines)
+  MUSTER_MESSAGE("remedy_run", id, status, error, lines)
 };
 
 struct ExecOutput {  // payload: bytes
-  static constexpr const char* kind = "exec_output";
   std::string id;
   bool is_stderr = false;
 
-  MUSTER_FIELDS(id, is_stderr)
+  MUSTER_MESSAGE("exec_output", id, is_stderr)
 };
 
 struct ExecEnded {
-  static constexpr const char* kind = "exec_ended";
   std::string id;
   ExitStatus status;
   std::string error;
 
-  MUSTER_FIELDS(id, status, error)
+  MUSTER_MESSAGE("exec_ended", id, status, error)
 };
 
 struct ExecTaken {  // the command has taken so many bytes of its input more
-  static constexpr const char* kind = "exec_taken";
   std::string id;
   std::int64_t bytes = 0;
 
-  MUSTER_FIELDS(id, bytes)
+  MUSTER_MESSAGE("exec_taken", id, bytes)
 };
 
 // mpirun on this node wants a daemon started on another node of the attempt; behind an open door,
 // any program on this node a command on any node of it.
 struct RemoteStartAsked {
-  static constexpr const char* kind = "remote_start_asked";
   std::string ticket;
   JobId job;
   AttemptId attempt;
   std::string host;  // as given to the launcher
   std::string command;
 
-  MUSTER_FIELDS(ticket, job, attempt, host, command)
+  MUSTER_MESSAGE("remote_start_asked", ticket, job, attempt, host, command)
 };
 
 using FromAgent = std::variant<Welcome, Pong, CheckDone, WantBlobs, StageDone, PortsDone, StartDone,

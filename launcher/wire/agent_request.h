@@ -47,6 +47,11 @@ struct HeldAttempt {
   MUSTER_FIELDS(job, attempt)
 };
 
+// In a message: its kind, and its fields as MUSTER_FIELDS takes them.
+#define MUSTER_MESSAGE(name, ...)           \
+  static constexpr const char* kind = name; \
+  MUSTER_FIELDS(__VA_ARGS__)
+
 // A message that says all by its kind.
 struct NoFields {
   template <class Self, class Visit>
@@ -56,7 +61,6 @@ struct NoFields {
 inline constexpr int wire_version = 1;
 
 struct Hello {
-  static constexpr const char* kind = "hello";
   int version = wire_version;
   std::string controller_id;
   NodeId node;
@@ -68,19 +72,18 @@ struct Hello {
   // In place of `lease`, for an agent that says at Welcome which one it holds; older ones do not.
   std::optional<Milliseconds> near_lease{};
 
-  MUSTER_FIELDS(retention, version, controller_id, node, lease, sent_us, notice_file, health,
-                near_lease)
+  MUSTER_MESSAGE("hello", retention, version, controller_id, node, lease, sent_us, notice_file,
+                 health, near_lease)
 };
 
 // The lease counts from `heard_ms`: when the agent sent the newest word that the controller has got
 // from it. Absent until the controller's journal knows that the agent answers. A Ping itself renews
 // nothing: the network may deliver it long after the controller gave the node up.
 struct Ping {
-  static constexpr const char* kind = "ping";
   std::optional<std::int64_t> sent_us;     // controller's raw_time(), echoed
   std::optional<std::int64_t> heard_ms{};  // Welcome::boot_ms or Pong::boot_ms, given back
 
-  MUSTER_FIELDS(sent_us, heard_ms)
+  MUSTER_MESSAGE("ping", sent_us, heard_ms)
 };
 
 // The job's settings `health.*`, as far as a node's agent has to know them.
@@ -112,14 +115,12 @@ struct ForeignSaves {
 // The node is to be judged by another profile than the greeting's: ComputeTarget::health. Answered
 // by FaultsTold.
 struct WatchHealth {
-  static constexpr const char* kind = "watch_health";
   std::optional<HealthProfile> health;
 
-  MUSTER_FIELDS(health)
+  MUSTER_MESSAGE("watch_health", health)
 };
 
 struct CheckNode {
-  static constexpr const char* kind = "check_node";
   JobId job;
   AttemptId attempt;
   std::int64_t now_ms = 0;            // controller's wall clock, for the clock check
@@ -134,8 +135,8 @@ struct CheckNode {
   std::optional<std::int64_t> asked_step{};  // whose checkpoint the job shall go back to
   ForeignSaves saves{};
 
-  MUSTER_FIELDS(job, attempt, now_ms, programs, expected_host, checkpoint_path, skip, with_health,
-                measures, failed_ago, health, asked_step, saves)
+  MUSTER_MESSAGE("check_node", job, attempt, now_ms, programs, expected_host, checkpoint_path, skip,
+                 with_health, measures, failed_ago, health, asked_step, saves)
 };
 
 // The image that a job's ranks run in. What is at `place` below the job's directory, where the
@@ -171,35 +172,32 @@ struct StagedData {
 
 // Answered by WantBlobs (until nothing is missing), then NodeStaged's content as StageDone.
 struct StageTrees {
-  static constexpr const char* kind = "stage_trees";
   JobId job;
   AttemptId attempt;
   std::vector<Tree> trees;
   std::optional<ImagePull> image{};
   std::vector<StagedData> data{};
 
-  MUSTER_FIELDS(job, attempt, trees, image, data)
+  MUSTER_MESSAGE("stage_trees", job, attempt, trees, image, data)
 };
 
 // Payload: bytes of the blob at `offset`.
 struct BlobData {
-  static constexpr const char* kind = "blob_data";
   std::string hash;
   std::int64_t offset = 0;
   bool last = false;
 
-  MUSTER_FIELDS(hash, offset, last)
+  MUSTER_MESSAGE("blob_data", hash, offset, last)
 };
 
 struct ReservePorts {
-  static constexpr const char* kind = "reserve_ports";
   JobId job;
   AttemptId attempt;
   int count = 1;
   int port_min = 20000;
   int port_max = 29999;
 
-  MUSTER_FIELDS(job, attempt, count, port_min, port_max)
+  MUSTER_MESSAGE("reserve_ports", job, attempt, count, port_min, port_max)
 };
 
 struct RankLaunch {
@@ -231,7 +229,6 @@ struct RemoteDoor {
 };
 
 struct StartRanks {
-  static constexpr const char* kind = "start_ranks";
   JobId job;
   AttemptId attempt;
   int node_index = 0;
@@ -257,46 +254,44 @@ struct StartRanks {
   std::string shm_size{};  // of the image's container
   std::string runtime{};   // EnvironmentSpec::runtime
 
-  MUSTER_FIELDS(job, attempt, node_index, command, resume_argument, resume_from, checkpoint_path,
-                environment, ranks, mpi, inputs, outputs, shared_outputs, elastic, members, health,
-                saves, door, metrics_regex, metrics_mlflow, services, image, shm_size, runtime)
+  MUSTER_MESSAGE("start_ranks", job, attempt, node_index, command, resume_argument, resume_from,
+                 checkpoint_path, environment, ranks, mpi, inputs, outputs, shared_outputs, elastic,
+                 members, health, saves, door, metrics_regex, metrics_mlflow, services, image,
+                 shm_size, runtime)
 };
 
 // Replace the attempt's membership file, unless it has this epoch or a newer one; answered by
 // MembersSet.
 struct SetMembers {
-  static constexpr const char* kind = "set_members";
   JobId job;
   AttemptId attempt;
   std::int64_t members_epoch = 0;
   std::string content;  // runtime/protocol/membership.h
 
-  MUSTER_FIELDS(job, attempt, members_epoch, content)
+  MUSTER_MESSAGE("set_members", job, attempt, members_epoch, content)
 };
 
 // Signal the ranks (an empty signal: none, they are to end by themselves), wait `grace`, kill the
 // trees, prove them gone, send the rest of the output, then AttemptClean. Also sent when every rank
 // has ended: the proof is wanted all the same.
 struct StopAttempt {
-  static constexpr const char* kind = "stop_attempt";
   JobId job;
   AttemptId attempt;
   std::string signal = "SIGTERM";
   Milliseconds grace{30000};
   Milliseconds grace_max{0};  // the grace grows this far while the job's checkpoint does
 
-  MUSTER_FIELDS(job, attempt, signal, grace, grace_max)
+  MUSTER_MESSAGE("stop_attempt", job, attempt, signal, grace, grace_max)
 };
 
 // A closer look at ranks that seem to hang; answered by RanksLookedAt. Changes nothing about them.
 struct LookAtRanks {
-  static constexpr const char* kind = "look_at_ranks";
   JobId job;
   AttemptId attempt;
   std::vector<RankId> ranks;
   std::optional<RankId> suspect;  // the one of them that a debugger may hold up for a moment
 
-  MUSTER_FIELDS(job, attempt, ranks, suspect)
+  MUSTER_MESSAGE("look_at_ranks", job, attempt, ranks, suspect)
 };
 
 // Send every file below the job's outputs and logs directories of this node; answered by FileData…,
@@ -328,11 +323,10 @@ struct ForgetAttempt : HeldAttempt {
 // The job has ended: what of its directory can be brought again may go. `outputs_too`: what its
 // ranks wrote as well, for the controller has it. Checkpoints stay in any case.
 struct ForgetJob {
-  static constexpr const char* kind = "forget_job";
   JobId job;
   bool outputs_too = false;
 
-  MUSTER_FIELDS(job, outputs_too)
+  MUSTER_MESSAGE("forget_job", job, outputs_too)
 };
 
 // The terminal at which the person sits.
@@ -366,7 +360,6 @@ struct ExecChannel {
 
 // Run a command beside a rank, in its directory and environment. ExecInput feeds its stdin.
 struct ExecStart {
-  static constexpr const char* kind = "exec_start";
   std::string id;
   JobId job;
   AttemptId attempt;
@@ -374,54 +367,49 @@ struct ExecStart {
   std::vector<std::string> argv;
   std::optional<ExecChannel> channel{};
 
-  MUSTER_FIELDS(id, job, attempt, rank, argv, channel)
+  MUSTER_MESSAGE("exec_start", id, job, attempt, rank, argv, channel)
 };
 
 struct ExecInput {  // payload: bytes for stdin; none: end of input
-  static constexpr const char* kind = "exec_input";
   std::string id;
 
-  MUSTER_FIELDS(id)
+  MUSTER_MESSAGE("exec_input", id)
 };
 
 // The asker has taken so many bytes more, and its terminal is now so large (0: as it was).
 struct ExecControl {
-  static constexpr const char* kind = "exec_control";
   std::string id;
   std::int64_t taken = 0;
   int rows = 0;
   int columns = 0;
 
-  MUSTER_FIELDS(id, taken, rows, columns)
+  MUSTER_MESSAGE("exec_control", id, taken, rows, columns)
 };
 
 struct ExecStop {  // the asker went away: kill the command
-  static constexpr const char* kind = "exec_stop";
   std::string id;
 
-  MUSTER_FIELDS(id)
+  MUSTER_MESSAGE("exec_stop", id)
 };
 
 // Start this here, as a remote shell would: one of mpirun's daemons or, where the door of the job
 // is open, any command. The ticket ends with a dot and the number that the asker gave it.
 struct RemoteStart {
-  static constexpr const char* kind = "remote_start";
   std::string ticket;
   JobId job;
   AttemptId attempt;
   std::string command;
 
-  MUSTER_FIELDS(ticket, job, attempt, command)
+  MUSTER_MESSAGE("remote_start", ticket, job, attempt, command)
 };
 
 // Relayed to the agent whose mpirun asked.
 struct RemoteStartEnded {
-  static constexpr const char* kind = "remote_start_ended";
   std::string ticket;
   ExitStatus status;
   std::string error;
 
-  MUSTER_FIELDS(ticket, status, error)
+  MUSTER_MESSAGE("remote_start_ended", ticket, status, error)
 };
 
 // A place in what a command behind the door writes.
@@ -447,10 +435,9 @@ struct RemoteOutputAck : RemotePlace {
 
 // A person says that the node is sound: faults believed until then are over, as if repaired.
 struct FaultsFixed {
-  static constexpr const char* kind = "faults_mended";
   std::vector<std::string> ids;  // NodeFault::id
 
-  MUSTER_FIELDS(ids)
+  MUSTER_MESSAGE("faults_mended", ids)
 };
 
 // How a person wants a node's health looked at.
@@ -467,13 +454,12 @@ struct HealthWanted {
 // controller. Where ranks run, or a job is about to, only what may run beside them is done. A
 // start of ranks ends what would be more.
 struct LookAtHealth {
-  static constexpr const char* kind = "look_at_health";
   std::string id;
   std::string profile{};  // a file of health profiles; empty: by what the node has
   HealthWanted wanted{};
   bool is_held = false;  // a job has the node
 
-  MUSTER_FIELDS(id, profile, wanted, is_held)
+  MUSTER_MESSAGE("look_at_health", id, profile, wanted, is_held)
 };
 
 // Measure the node, which has to be idle: `muster health active -o json WORDS…`, or a probe, as
@@ -481,27 +467,25 @@ struct LookAtHealth {
 // controller. Refused where ranks run or another measurement does, unless both are probes with the
 // same token; a start of ranks ends it.
 struct MeasureNode {
-  static constexpr const char* kind = "measure_node";
   std::string id;
   bool is_probe = false;
   std::vector<std::string> words{};
   std::string profile{};  // not of a probe: as LookAtHealth's
   std::string token{};    // of a probe, for its environment: what all of one run know
 
-  MUSTER_FIELDS(id, is_probe, words, profile, token)
+  MUSTER_MESSAGE("measure_node", id, is_probe, words, profile, token)
 };
 
 // Run this command of the site, once for the id however often it is asked; answered by RemedyRun.
 // Refused where ranks run, or their processes are left.
 struct RunRemedy {
-  static constexpr const char* kind = "run_remedy";
   std::string id;
   RemedyStep step = RemedyStep::reset;
   std::string device;  // that is reset; empty: the node
   std::vector<std::string> argv;
   Milliseconds limit{0};  // then it is killed
 
-  MUSTER_FIELDS(id, step, device, argv, limit)
+  MUSTER_MESSAGE("run_remedy", id, step, device, argv, limit)
 };
 
 struct Retire : NoFields {  // exit if no attempt is held

@@ -19,69 +19,62 @@ namespace muster {
 
 // The job as understood and as written. The code snapshot has been taken into the state directory.
 struct Submit {
-  static constexpr const char* kind = "submit";
   JobSpec spec;  // name filled in by the submitter
   ComputeTarget target;
   std::string user;
   std::string source_text;  // the file as submitted
 
-  MUSTER_FIELDS(spec, target, user, source_text)
+  MUSTER_MESSAGE("submit", spec, target, user, source_text)
 };
 
 struct Cancel {
-  static constexpr const char* kind = "cancel";
   JobId job;
   std::optional<Milliseconds> grace;
 
-  MUSTER_FIELDS(job, grace)
+  MUSTER_MESSAGE("cancel", job, grace)
 };
 
 struct Resume {
-  static constexpr const char* kind = "resume";
   JobId job;
   std::optional<std::int64_t> from_step;
   bool from_certified = false;  // from the newest certified checkpoint
 
-  MUSTER_FIELDS(job, from_step, from_certified)
+  MUSTER_MESSAGE("resume", job, from_step, from_certified)
 };
 
 struct SetDrain {
-  static constexpr const char* kind = "set_drain";
   NodeId node;
   bool drained = true;
   std::string reason;
   std::optional<Milliseconds> move_after{};  // absent: what runs there may finish
 
-  MUSTER_FIELDS(node, drained, reason, move_after)
+  MUSTER_MESSAGE("set_drain", node, drained, reason, move_after)
 };
 
 // Sends JobEvent for every change of the job from now on, and ends with Ended when it is over.
 struct Watch {
-  static constexpr const char* kind = "watch";
   JobId job;
 
-  MUSTER_FIELDS(job)
+  MUSTER_MESSAGE("watch", job)
 };
 
 // A command beside a rank: Accepted, then ExecOutput/ExecEnded; ExecInput from the client. With a
 // channel also ExecTaken, and ExecControl from the client.
 struct Exec {
-  static constexpr const char* kind = "exec";
   JobId job;
   std::optional<RankId> rank;
   std::vector<std::string> argv;
   std::optional<std::int64_t> node{};  // by its index in the attempt, in place of a rank
   std::optional<ExecChannel> channel{};
 
-  MUSTER_FIELDS(job, rank, argv, node, channel)
+  MUSTER_MESSAGE("exec", job, rank, argv, node, channel)
 };
 
 // Somebody has looked at why so many nodes of a target were set aside or drained: muster may go on.
 struct ResetBreaker {
-  static constexpr const char* kind = "reset_breaker";
   std::string target;  // or "ib.phys@lab"; "ib.phys": of all targets
 
-  MUSTER_FIELDS(target)
+  MUSTER_MESSAGE("reset_breaker", target)
 };
 
 struct AskNodes : NoFields {
@@ -98,12 +91,11 @@ struct NodesMeant {
 
 // A look at nodes' health: NodeLooked for each as it answers, then the connection ends.
 struct LookAtNodes {
-  static constexpr const char* kind = "look_at_nodes";
   std::vector<NodesMeant> nodes;
   HealthWanted wanted;
   Milliseconds timeout{15000};  // a node
 
-  MUSTER_FIELDS(nodes, wanted, timeout)
+  MUSTER_MESSAGE("look_at_nodes", nodes, wanted, timeout)
 };
 
 // A probe on one of the nodes that are meant.
@@ -118,7 +110,6 @@ struct NodeProbe {
 // A measurement of nodes that are idle: NodeLooked for each node, or for each probe, as it ends,
 // then the connection ends. A node that a job holds, or that somebody else measures, is refused.
 struct MeasureNodes {
-  static constexpr const char* kind = "measure_nodes";
   std::vector<NodesMeant> nodes;
   std::vector<std::string> words{};  // more of `muster health active`, as --only cpu
   std::vector<NodeProbe> probes{};   // these instead of that, all at the same time
@@ -126,7 +117,7 @@ struct MeasureNodes {
   Milliseconds timeout{15000};       // until a node is reached
   Milliseconds limit{600000};        // of `muster health active`, from its start
 
-  MUSTER_FIELDS(nodes, words, probes, token, timeout, limit)
+  MUSTER_MESSAGE("measure_nodes", nodes, words, probes, token, timeout, limit)
 };
 
 struct AskVersion : NoFields {
@@ -134,10 +125,9 @@ struct AskVersion : NoFields {
 };
 
 struct Shutdown {  // ends the controller; agents and ranks go on until their lease ends
-  static constexpr const char* kind = "shutdown";
   bool retire_agents = false;  // and ask idle agents to exit first
 
-  MUSTER_FIELDS(retire_agents)
+  MUSTER_MESSAGE("shutdown", retire_agents)
 };
 
 using ToController =
@@ -145,40 +135,36 @@ using ToController =
                  Shutdown, ResetBreaker, LookAtNodes, MeasureNodes, ExecControl>;
 
 struct Accepted {
-  static constexpr const char* kind = "accepted";
   JobId job;
   std::string note;
 
-  MUSTER_FIELDS(job, note)
+  MUSTER_MESSAGE("accepted", job, note)
 };
 
 struct Refused {
-  static constexpr const char* kind = "refused";
   std::string message;
   int exit_code = 1;
 
-  MUSTER_FIELDS(message, exit_code)
+  MUSTER_MESSAGE("refused", message, exit_code)
 };
 
 struct JobEvent {
-  static constexpr const char* kind = "job_event";
   std::string state;     // Azure's job state names
   std::string sentence;  // what happened, for a person; empty: only progress
   std::int64_t attempt = 0;
   std::optional<std::int64_t> step;
   std::string metrics;  // newest metrics line (JSON), empty: none
 
-  MUSTER_FIELDS(state, sentence, attempt, step, metrics)
+  MUSTER_MESSAGE("job_event", state, sentence, attempt, step, metrics)
 };
 
 struct Ended {
-  static constexpr const char* kind = "ended";
   JobId job;
   std::string state;
   int exit_code = 0;
   std::string reason;
 
-  MUSTER_FIELDS(job, state, exit_code, reason)
+  MUSTER_MESSAGE("ended", job, state, exit_code, reason)
 };
 
 struct NodeLine {
@@ -228,16 +214,14 @@ struct BreakerLine {
 };
 
 struct NodesAnswer {
-  static constexpr const char* kind = "nodes_answer";
   std::vector<NodeLine> nodes;
   std::vector<BreakerLine> breakers;  // that are open
 
-  MUSTER_FIELDS(nodes, breakers)
+  MUSTER_MESSAGE("nodes_answer", nodes, breakers)
 };
 
 // Payload: what `muster health run -o json`, `active -o json` or the probe wrote there.
 struct NodeLooked {
-  static constexpr const char* kind = "node_looked";
   NodeId node;
   // Why there is no answer; empty: there is one. A probe's payload is what it wrote all the same.
   std::string error;
@@ -249,16 +233,15 @@ struct NodeLooked {
   bool is_void = false;
   bool is_started = true;  // of a measurement: something of it ran there
 
-  MUSTER_FIELDS(node, error, drained, place, is_reached, is_void, is_started)
+  MUSTER_MESSAGE("node_looked", node, error, drained, place, is_reached, is_void, is_started)
 };
 
 struct VersionAnswer {
-  static constexpr const char* kind = "version_answer";
   std::string build_id;
   std::int64_t pid = 0;
   std::int64_t live_jobs = 0;
 
-  MUSTER_FIELDS(build_id, pid, live_jobs)
+  MUSTER_MESSAGE("version_answer", build_id, pid, live_jobs)
 };
 
 using FromController = std::variant<Accepted, Refused, JobEvent, Ended, NodesAnswer, VersionAnswer,

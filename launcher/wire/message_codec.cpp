@@ -72,12 +72,6 @@ class Limits : public Json::json_sax_t {
   int values_ = 0;
 };
 
-// Throws std::runtime_error for a header beyond the limits or that is no CBOR.
-void check_header_limits(const std::string& header) {
-  Limits limits;
-  Json::sax_parse(header, &limits, Json::input_format_t::cbor);
-}
-
 std::optional<std::string> below(const std::string& name, const Json& given, const Json& known) {
   const auto found = unknown_field(given, known);
   if (!found) return std::nullopt;
@@ -100,7 +94,8 @@ std::string encode(const FromRelay& m, std::string_view payload) { return encode
 template <class Message>
 Result<Received<Message>> decode(Frame frame) {
   try {
-    check_header_limits(frame.header);
+    Limits limits;
+    Json::sax_parse(frame.header, &limits, Json::input_format_t::cbor);  // throws beyond them
     const Json header = Json::from_cbor(frame.header);
     const auto kind = header.at("kind").get<std::string>();
     Message message;

@@ -40,13 +40,6 @@ Json one_range(const Json& number) {
   return Json::array({Json{{"low", number}, {"high", number}}});
 }
 
-// Up to version 2 a condition of a restart rule was one number.
-void many_conditions(Json& rule) {
-  rename(rule, "exit_code", "exit_codes", one_range);
-  rename(rule, "signal", "signals", one_number);
-  rename(rule, "xid", "xids", one_range);
-}
-
 // Up to version 14 the built-in rules after which saved values may be wrong were known by name.
 void doubt_by_name(Json& record, const Json::json_pointer& at) {
   if (!record.contains(at) || !record.at(at).is_object()) return;
@@ -76,7 +69,11 @@ void bring_up_to_date(std::string_view kind, Json& record) {
   if (kind != JobSubmitted::kind && kind != ResumeRequested::kind) return;
   const Json::json_pointer muster("/spec/muster"), rules("/spec/muster/rules");
   if (record.contains(rules)) {
-    for (Json& rule : record.at(rules)) many_conditions(rule);
+    for (Json& rule : record.at(rules)) {  // up to version 2 a condition was one number
+      rename(rule, "exit_code", "exit_codes", one_range);
+      rename(rule, "signal", "signals", one_number);
+      rename(rule, "xid", "xids", one_range);
+    }
   }
   if (record.contains(muster) && record.at(muster).is_object()) unwatched_hangs(record.at(muster));
 }

@@ -27,7 +27,6 @@ namespace muster {
 inline constexpr std::int64_t relay_window_bytes = 512 * 1024;
 
 struct RelayConnect {
-  static constexpr const char* kind = "relay_connect";
   std::int64_t ticket = 0;
   NodeAddress node;
   std::string build_id;
@@ -35,29 +34,26 @@ struct RelayConnect {
   std::string home;       // of muster on the node, "~/…" allowed
   bool is_relay = false;  // wanted is a relay on the node, not its agent
 
-  MUSTER_FIELDS(ticket, node, build_id, controller_id, home, is_relay)
+  MUSTER_MESSAGE("relay_connect", ticket, node, build_id, controller_id, home, is_relay)
 };
 
 struct RelayBytes {  // payload: what was read
-  static constexpr const char* kind = "relay_bytes";
   std::int64_t ticket = 0;
 
-  MUSTER_FIELDS(ticket)
+  MUSTER_MESSAGE("relay_bytes", ticket)
 };
 
 struct RelayRoom {  // so many bytes more may be sent
-  static constexpr const char* kind = "relay_room";
   std::int64_t ticket = 0;
   std::int64_t bytes = 0;
 
-  MUSTER_FIELDS(ticket, bytes)
+  MUSTER_MESSAGE("relay_room", ticket, bytes)
 };
 
 struct RelayHangUp {
-  static constexpr const char* kind = "relay_hang_up";
   std::int64_t ticket = 0;
 
-  MUSTER_FIELDS(ticket)
+  MUSTER_MESSAGE("relay_hang_up", ticket)
 };
 
 // Answered at once: shows that the other end lives.
@@ -66,19 +62,17 @@ struct RelayPing : NoFields {
 };
 
 struct RelayConnected {
-  static constexpr const char* kind = "relay_connected";
   std::int64_t ticket = 0;
   std::vector<PhaseTime> profile;  // where the time went, in order
 
-  MUSTER_FIELDS(ticket, profile)
+  MUSTER_MESSAGE("relay_connected", ticket, profile)
 };
 
 struct RelayClosed {  // also in place of RelayConnected
-  static constexpr const char* kind = "relay_closed";
   std::int64_t ticket = 0;
   LinkFailure failure;
 
-  MUSTER_FIELDS(ticket, failure)
+  MUSTER_MESSAGE("relay_closed", ticket, failure)
 };
 
 using ToRelay = std::variant<RelayConnect, RelayBytes, RelayRoom, RelayHangUp, RelayPing>;

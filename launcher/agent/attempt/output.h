@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "launcher/agent/keeper/layout.h"
-#include "launcher/agent/keeper/output_pipe.h"
 #include "launcher/agent/keeper/spool.h"
-#include "launcher/agent/metric_sources/output_patterns.h"
+#include "launcher/agent/metric_sources/follow.h"
 #include "launcher/agent/node/peer.h"
 
 namespace muster {

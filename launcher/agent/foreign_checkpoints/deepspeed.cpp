@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "launcher/agent/foreign_checkpoints/kinds.h"
+#include "launcher/agent/foreign_checkpoints/search.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "launcher/agent/foreign_checkpoints/kinds.h"
+#include "launcher/agent/foreign_checkpoints/search.h"
 #include "scheduler/text/pattern.h"
 
 namespace muster {

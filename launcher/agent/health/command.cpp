@@ -1,8 +1,17 @@
 #include "launcher/agent/health/command.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
 
 #include "launcher/agent/keeper/layout.h"
+#include "launcher/agent/node/log.h"
 #include "launcher/os/child.h"
 
 namespace muster {
@@ -23,6 +32,46 @@ std::vector<std::string> health_words(const char* verb, const std::string& state
                                  "--state=" + state_file};
   if (!profile.empty()) words.insert(words.end(), {"--profile=-", "--no-base-profile"});
   return words;
+}
+
+// A gate measures for 13 min at most, a person for an hour, who may begin again; nobody burns a
+// host in for longer than a shift and says nothing.
+constexpr std::chrono::hours believed_for{8};
+// Who was not asked for meanwhile may have given it back and taken it again.
+constexpr std::chrono::minutes forgotten_after{2};
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t size = 0;
+  const sockaddr* raw() const { return reinterpret_cast<const sockaddr*>(&address); }
+};
+
+// An abstract name: of no file system, the same for all users of the host's network.
+Name claimed_name() {
+  constexpr std::string_view text("\0muster-measures-this-host", 26);
+  Name name;
+  name.address.sun_family = AF_UNIX;
+  std::memcpy(name.address.sun_path, text.data(), text.size());
+  name.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
+  return name;
+}
+
+Fd new_socket() {
+  return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+// Whoever listened at the name. Nothing: nobody does, or too many have asked.
+std::optional<ucred> listener(const Name& name) {
+  const Fd socket = new_socket();
+  if (!socket || ::connect(socket.get(), name.raw(), name.size) != 0) return std::nullopt;
+  return peer_of(socket.get());
+}
+
+// "7 min", "8 h 5 min"
+std::string minutes_text(std::chrono::minutes time) {
+  const auto hours = std::chrono::duration_cast<std::chrono::hours>(time);
+  const std::string rest = std::to_string((time - hours).count()) + " min";
+  return hours.count() == 0 ? rest : std::to_string(hours.count()) + " h " + rest;
 }
 
 }  // namespace
@@ -100,10 +149,6 @@ std::optional<pid_t> HealthCommand::run(const std::string& id, std::vector<std::
   return *pid;
 }
 
-bool HealthCommand::is_measuring() const {
-  return std::ranges::any_of(wide_, [](const auto& item) { return item.second.is_measurement; });
-}
-
 void HealthCommand::end(pid_t pid, Wide& wide) {
   wide.is_ended = true;
   ending_.add(pid);
@@ -137,7 +182,59 @@ void HealthCommand::reaped(pid_t pid) {
 void HealthCommand::poll() {
   if (!ending_.are_gone()) return;
   std::erase_if(wide_, [](const auto& item) { return item.second.is_ended; });
-  if (!is_measuring()) claim_.give_back();
+  const auto is_measurement = [](const auto& item) { return item.second.is_measurement; };
+  if (std::ranges::none_of(wide_, is_measurement)) claim_.give_back();
+}
+
+bool BenchmarkClaim::take(BootTime now) {
+  if (is_held_) return true;
+  const Name name = claimed_name();
+  Fd socket = new_socket();
+  const bool is_taken = ::bind(socket.get(), name.raw(), name.size) != 0 && errno == EADDRINUSE;
+  if (is_taken && believes(now)) return false;
+  if (is_taken) log_line("measures all the same: this host is claimed" + whose());
+  // Nobody is let in: the kernel tells who asks whose it is. Whatever went wrong is no reason not
+  // to measure.
+  if (!is_taken) static_cast<void>(::listen(socket.get(), SOMAXCONN));
+  socket_ = std::move(socket);
+  is_held_ = true;
+  ++claims_held_;
+  holder_.reset();
+  return true;
+}
+
+void BenchmarkClaim::give_back() {
+  if (!is_held_) return;
+  is_held_ = false;
+  --claims_held_;
+  socket_.reset();
+}
+
+bool BenchmarkClaim::believes(BootTime now) {
+  const auto who = listener(claimed_name());
+  const bool is_same = holder_ && now - holder_->asked_at < forgotten_after &&
+                       (!who || holder_->pid == 0 || holder_->pid == who->pid);
+  if (!is_same) holder_ = Holder{0, std::nullopt, now, now};
+  holder_->asked_at = now;
+  if (who) {
+    holder_->pid = who->pid;
+    holder_->user = who->uid;
+  }
+  return now - holder_->since < believed_for;
+}
+
+std::string BenchmarkClaim::whose() const {
+  if (!holder_) return {};
+  std::string text;
+  if (holder_->user && *holder_->user != ::geteuid()) {
+    text += ", by ";
+    if (holder_->pid != 0) text += "process " + std::to_string(holder_->pid) + " of ";
+    text += "user " + std::to_string(*holder_->user);
+  }
+  const auto time =
+      std::chrono::duration_cast<std::chrono::minutes>(holder_->asked_at - holder_->since);
+  if (time.count() > 0) text += ", for " + minutes_text(time) + " at least";
+  return text;
 }
 
 }  // namespace muster

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <iterator>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -16,7 +15,6 @@
 #include "health/benchmark/plan.h"
 #include "health/benchmark/samples.h"
 #include "health/benchmark/tools/tools.h"
-#include "health/model/performance.h"
 #include "health/read/tool_process.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/os/read_file.h"
@@ -92,8 +90,6 @@ std::string run_program(const std::vector<std::string>& argv, std::chrono::secon
   const bool is_refused = run.exit_code == code_of_refusal;
   return (is_refused ? refused : hung) + (said.empty() ? ended : said);
 }
-
-using Json = nlohmann::json;
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);

@@ -22,7 +22,7 @@
 #include "health/benchmark/gate_figures.h"
 #include "health/model/performance.h"
 #include "launcher/agent/exec/sessions.h"
-#include "launcher/agent/health/claim.h"
+#include "launcher/agent/health/command.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "runtime/protocol/boot_clock.h"

@@ -10,7 +10,6 @@
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
-#include "launcher/os/fd.h"
 #include "scheduler/text/text.h"
 
 namespace muster {

@@ -11,18 +11,15 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <set>
 #include <span>
 
 #include "health/checks/host/facts.h"
-#include "launcher/agent/keeper/cgroup.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/keeper/spool.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
-#include "launcher/os/fd.h"
 
 namespace muster {
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +54,6 @@ std::string heartbeat_path(const AttemptLayout& layout, RankId rank);
 std::string metrics_path(const AttemptLayout& layout, RankId rank);
 std::string error_path(const AttemptLayout& layout, RankId rank);  // TORCHELASTIC_ERROR_FILE
 std::string python_directory(const AttemptLayout& layout);         // holds muster.py
-std::string ray_starter_path(const AttemptLayout& layout);
 std::string debug_directory(const AttemptLayout& layout);          // holds sitecustomize.py
 // Behind muster.remote_start: the directory of `ssh` and `pdsh`, $MUSTER_HOSTFILE, and
 // $MUSTER_DISCOVERY, a program.

@@ -23,21 +23,13 @@ void PeerConnection::start(Handlers handlers) {
   read_more();
 }
 
-bool PeerConnection::is_of_user(unsigned uid) {
-  const auto peer = peer_user(socket_.native_handle());
-  return peer && (*peer == uid || *peer == 0);
-}
-
 bool PeerConnection::is_of_this_host() {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  const int socket = socket_.native_handle();
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  const auto peer = peer_of(socket_.native_handle());
   const auto place_of = [](const std::string& process) {
     struct stat facts {};
     return ::stat(("/proc/" + process + "/ns/pid").c_str(), &facts) == 0 ? facts.st_ino : 0;
   };
-  const auto place = place_of(std::to_string(peer.pid));
+  const auto place = peer ? place_of(std::to_string(peer->pid)) : 0;
   return place != 0 && place == place_of("self");
 }
 

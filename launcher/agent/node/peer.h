@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "launcher/os/fd.h"
 #include "launcher/wire/agent_message.h"
@@ -39,7 +38,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   std::size_t queued_bytes() const { return queued_bytes_; }
   void close();
   void close_when_written();
-  bool is_of_user(unsigned uid);
+  bool is_of_user(uid_t uid) { return is_peer_of(socket_.native_handle(), uid); }
   // In no process namespace but our own: what is in a container may be a stranger's program.
   bool is_of_this_host();
 

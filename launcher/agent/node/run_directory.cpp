@@ -11,10 +11,8 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
-#include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
 

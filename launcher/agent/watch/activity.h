@@ -21,6 +21,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,7 +74,6 @@ class ActivityWatch {
   static void look_at_states(Watched& rank, Moment now);
   static void look_at_tree(Watched& rank, Moment now);
   static void judge_states(Watched& rank, Moment now);
-  void look_at_network(Moment now);
   static RankDoing doing_of(RankId id, const Watched& rank, Moment now);
 
   std::map<RankId, Watched> ranks_;
@@ -99,5 +99,40 @@ std::uint64_t io_bytes(pid_t pid);
 // What went through all network interfaces of the node, InfiniBand ports included. `root`: below it
 // are /proc and /sys.
 std::uint64_t network_bytes(const std::string& root = "");
+
+// Whether the ranks of an attempt ever met: somebody listens on MASTER_PORT as long as a process
+// group of PyTorch lives. Asks the kernel's tables, never the port.
+
+// Of /proc/net/tcp or tcp6, whose lines have "LOCAL:PORT REMOTE:PORT STATE" in hexadecimal digits.
+bool has_listener(std::string_view table, int port);
+
+class ListenWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void begin(int port) { port_ = port; }
+  void poll(Clock::time_point now);
+  // It was looked for during ten seconds or more, and nobody was there.
+  bool has_missed() const;
+
+ private:
+  int port_ = 0;  // 0: it is not looked for
+  int looks_ = 0;
+  Clock::time_point next_{};
+};
+
+// A close look at the processes of ranks that seem to hang: state, where the kernel holds them,
+// what they use in one second; stacks where py-spy or eu-stack is installed and may attach. For a
+// child task: takes seconds, may block. Leaves the processes as they are.
+
+struct RankProcesses {
+  RankId rank;
+  std::vector<pid_t> processes;  // the rank's own first
+  bool is_suspect = false;       // its stacks are wanted, though that holds it up for milliseconds
+};
+
+// `programs`: a PATH.
+std::vector<RankLook> inspect_ranks(const std::vector<RankProcesses>& ranks,
+                                    const std::string& programs);
 
 }  // namespace muster

@@ -3,15 +3,22 @@
 // attempt; local files only.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "launcher/agent/metric_sources/follow.h"
+#include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
+#include "launcher/os/fd.h"
 
 namespace muster {
 
@@ -57,5 +64,81 @@ std::vector<std::string> read_new_lines(const std::string& path, std::int64_t& o
 // empty, as UTF-8; empty where there is none or the file is no such file.
 std::string error_in(std::string_view text);
 std::string read_error_file(const std::string& path);
+
+// When to look at the metrics that an attempt's program on this node writes to files of its own, in
+// child tasks. Owned by the attempt, on the agent's thread, and by a child's answer.
+//
+//   looking every 5 s (at most a fiftieth of the time) ─► ranks ended ─► last look ─► done
+class MetricWatch : public std::enable_shared_from_this<MetricWatch> {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  MetricWatch(ChildTasks& tasks, MetricPlaces places) : tasks_(tasks), places_(std::move(places)) {}
+
+  // May begin a look. `on_done`: the last one is over.
+  void poll(Clock::time_point now, bool are_ranks_over, const std::function<void()>& on_done);
+  MetricLook take() { return look_.take(); }
+  // And everything taken.
+  bool is_done() const { return is_done_ && look_.lines.empty() && look_.notes.empty(); }
+
+ private:
+  void add(const Result<std::string>& answer);
+
+  ChildTasks& tasks_;
+  MetricPlaces places_;
+  MetricLook look_;
+  bool is_looking_ = false;
+  ChildTasks::TaskId look_id_ = 0;
+  int looks_ = 0;
+  bool is_done_ = false;
+  Clock::time_point began_;
+  Clock::time_point next_look_ = Clock::now() + std::chrono::seconds{5};
+  std::optional<Clock::time_point> last_began_;
+};
+
+// Whether the kernel ended a process for want of memory: what its log says, where that may be read,
+// and otherwise what the counters of the agent's own memory cgroup (version 2 or 1) say. The
+// parsers are pure; the watch is owned by the agent, on its thread, and never waits.
+
+// "… Out of memory: Killed process 4711 (python3) total-vm:…": a line of the kernel's log.
+struct OomKill {
+  pid_t pid = 0;
+  std::string sentence;  // from "out of memory" on
+};
+std::optional<OomKill> oom_kill_of(std::string_view log_line);
+
+// The count in `memory.events` (version 2) or `memory.oom_control` (version 1).
+std::optional<std::int64_t> oom_kills_of(std::string_view counters);
+
+// Files that may have that count, the best first, from the text of /proc/self/cgroup. A container
+// often sees its own cgroup at the root.
+std::vector<std::string> counter_paths(std::string_view self_cgroup, const std::string& root);
+
+class OomWatch {
+ public:
+  struct Sources {
+    std::string cgroups = "/sys/fs/cgroup";
+    std::string self_cgroup = "/proc/self/cgroup";
+    std::string kernel_log = "/dev/kmsg";
+  };
+
+  OomWatch() : OomWatch(Sources{}) {}
+  explicit OomWatch(const Sources& sources);
+
+  // About a process that was just reaped; empty: nothing. A count that rose is told once: the
+  // kernel's log is what tells one process from another.
+  std::string evidence_of(pid_t pid);
+
+ private:
+  void read_log();
+  std::string count_evidence();
+
+  Fd log_;
+  std::map<pid_t, std::string> kills_;
+  std::string counter_path_;
+  std::string limit_path_;
+  std::int64_t kills_seen_ = 0;
+  std::int64_t limit_hits_seen_ = 0;
+};
 
 }  // namespace muster

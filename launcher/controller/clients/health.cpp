@@ -79,16 +79,8 @@ std::string failure_text(const LookRequest& request, const ExecEnded& ended,
   return last.empty() ? text : text + ": " + last;
 }
 
-// Refused by the agent, killed by it for a job that may be over by now, or beside one that is being
-// prepared.
-bool was_disturbed(const ExecEnded& ended, const std::string& holder) {
-  return !ended.error.empty() || ended.status.signal == SIGKILL || !holder.empty();
-}
-
-std::size_t count_of(const std::vector<NodesMeant>& nodes) {
-  std::size_t count = 0;
-  for (const NodesMeant& meant : nodes) count += meant.target.nodes.size();
-  return count;
+bool is_none_meant(const std::vector<NodesMeant>& nodes) {
+  return std::ranges::all_of(nodes, [](const auto& meant) { return meant.target.nodes.empty(); });
 }
 
 // Empty, or what is wrong with the probes.
@@ -111,7 +103,7 @@ NodeHealthService::NodeHealthService(Timers& timers, const State& state, AgentPo
     : timers_(timers), state_(state), pool_(pool), await_(std::move(await)) {}
 
 void NodeHealthService::look(const std::shared_ptr<Session>& session, const LookAtNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
+  if (is_none_meant(request.nodes)) return session->refuse("no node is meant");
   std::vector<std::string> ids;
   for (const NodesMeant& meant : request.nodes) {
     reach(meant);
@@ -127,7 +119,7 @@ void NodeHealthService::look(const std::shared_ptr<Session>& session, const Look
 
 void NodeHealthService::measure(const std::shared_ptr<Session>& session,
                                 const MeasureNodes& request) {
-  if (count_of(request.nodes) == 0) return session->refuse("no node is meant");
+  if (is_none_meant(request.nodes)) return session->refuse("no node is meant");
   const std::string misfit = misfit_of(request);
   if (!misfit.empty()) return session->refuse(misfit);
   for (const NodesMeant& meant : request.nodes) reach(meant);
@@ -279,7 +271,11 @@ bool NodeHealthService::ended(const NodeId& from, const ExecEnded& ended) {
     return true;
   }
   const bool is_good = ended.error.empty() && is_answer(look.request, ended.status, look.said);
-  const bool is_void = is_measurement(look.request) && was_disturbed(ended, holder);
+  // Refused by the agent, killed by it for a job that may be over by now, or beside one that is
+  // being prepared.
+  const bool was_disturbed =
+      !ended.error.empty() || ended.status.signal == SIGKILL || !holder.empty();
+  const bool is_void = is_measurement(look.request) && was_disturbed;
   std::string error = is_good ? "" : failure_text(look.request, ended, look.complained);
   if (is_good && is_void && is_probe(look.request)) error = "job " + holder + " got it meanwhile";
   look.is_refused = was_refused(look.request, ended, look.said);

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "launcher/controller/agents/pool.h"
-#include "launcher/controller/clients/event_feed.h"
 #include "launcher/controller/clients/exec_relay.h"
 #include "launcher/controller/clients/health.h"
 #include "launcher/controller/clients/server.h"
@@ -18,6 +19,21 @@
 #include "scheduler/state/state.h"
 
 namespace muster {
+
+// Clients that follow a job: told of its state changes, its progress and its end.
+class Watchers {
+ public:
+  void add(const JobId& job, const std::shared_ptr<Session>& session);
+  void tell(const JobId& job, const JobEvent& event);
+  void end(const Ended& ended);  // and close
+  bool has(const JobId& job) const { return sessions_.contains(job); }
+
+ private:
+  std::map<JobId, std::vector<std::weak_ptr<Session>>> sessions_;
+};
+
+void announce(const std::vector<Record>& records, const State& state, const JobRows& rows,
+              Watchers& watchers);
 
 class Requests {
  public:

@@ -1,7 +1,6 @@
 #include "launcher/controller/clients/server.h"
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "launcher/transport/link/remote_process.h"
 #include "launcher/wire/message_codec.h"
 
 namespace muster {
@@ -19,15 +19,6 @@ namespace asio = boost::asio;
 
 // When no descriptor is left, accepting at once again would turn in a circle.
 constexpr std::chrono::milliseconds accept_pause{100};
-
-bool is_same_user(asio::local::stream_protocol::socket& socket) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    return false;
-  }
-  return peer.uid == ::geteuid() || peer.uid == 0;
-}
 
 // An ssh that outlives the controller must not hold a client's line, nor the name it listens at.
 void close_on_exec(int socket) {
@@ -46,14 +37,10 @@ Session::~Session() {
 }
 
 void Session::start() {
-  const auto guarded = [weak = weak_from_this()](auto call) {
-    return [weak, call](const auto&... arguments) {
-      if (const auto self = weak.lock()) call(*self, arguments...);
-    };
-  };
-  stream_->start({guarded([](Session& self, auto bytes) { self.received(bytes); }),
-                  guarded([](Session& self) { self.drained(); }),
-                  guarded([](Session& self, const std::string&) { self.close(); })});
+  const auto weak = weak_from_this();
+  const auto ended = [](Session& self, const std::string&) { self.close(); };
+  stream_->start({while_alive(weak, &Session::received), while_alive(weak, &Session::drained),
+                  while_alive(weak, ended)});
 }
 
 void Session::received(std::span<const std::byte> bytes) {
@@ -122,25 +109,24 @@ Status RequestServer::listen(const std::filesystem::path& socket_path) {
 }
 
 void RequestServer::accept() {
-  acceptor_.async_accept(
-      [this](const boost::system::error_code& error, asio::local::stream_protocol::socket socket) {
-        if (error == asio::error::operation_aborted) return;
-        if (!error) close_on_exec(socket.native_handle());
-        if (!error && is_same_user(socket)) {
-          const auto closed = [this](const std::shared_ptr<Session>& session) {
-            sessions_.erase(session);
-            on_closed_(session);
-          };
-          (*sessions_.insert(std::make_shared<Session>(std::move(socket), on_request_, closed))
-                .first)
-              ->start();
-        }
-        if (!error) return accept();
-        pause_.expires_after(accept_pause);
-        pause_.async_wait([this](const boost::system::error_code& cancelled) {
-          if (!cancelled) accept();
-        });
-      });
+  acceptor_.async_accept([this](const boost::system::error_code& error,
+                                asio::local::stream_protocol::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (!error) close_on_exec(socket.native_handle());
+    if (!error && is_peer_of(socket.native_handle(), ::geteuid())) {
+      const auto closed = [this](const std::shared_ptr<Session>& session) {
+        sessions_.erase(session);
+        on_closed_(session);
+      };
+      (*sessions_.insert(std::make_shared<Session>(std::move(socket), on_request_, closed)).first)
+          ->start();
+    }
+    if (!error) return accept();
+    pause_.expires_after(accept_pause);
+    pause_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) accept();
+    });
+  });
 }
 
 }  // namespace muster

@@ -3,8 +3,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
 

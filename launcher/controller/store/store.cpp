@@ -2,7 +2,6 @@
 
 #include "launcher/controller/store/job_leavings.h"
 #include "launcher/controller/store/schema.h"
-#include "launcher/controller/store/sqlite.h"
 #include "launcher/wire/record_codec.h"
 #include "scheduler/model/names.h"
 #include "scheduler/state/limits.h"

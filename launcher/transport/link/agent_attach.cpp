@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <chrono>
 
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/remote_scripts.h"
 
 namespace muster {
 namespace {
@@ -23,13 +21,13 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
   Attach(boost::asio::io_context& io, std::shared_ptr<RemoteShell> shell,
          std::shared_ptr<PushGate> gate, const NodeAddress& node, const AgentLaunch& launch,
          std::function<void()> on_shell, std::function<void(AttachResult)> done)
-      : shell_(std::move(shell)),
+      : io_(io),
+        shell_(std::move(shell)),
         gate_(std::move(gate)),
         node_(node),
         launch_(launch),
         on_shell_(std::move(on_shell)),
-        done_(std::move(done)),
-        deadline_(io) {}
+        done_(std::move(done)) {}
 
   void begin_shell();
   void cancel() override;
@@ -39,9 +37,7 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
 
   void on_attach_output(std::span<const std::byte> bytes);
   void look_for_shell();
-  void look_for_markers();
   void on_attach_exit(const RemoteExit& exit);
-  void finish_attached(std::size_t end_of_marker);
   void missing(std::string uname);
   void begin_push();
   void push_more();
@@ -53,13 +49,14 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
                                    void (Attach::*on_exit)(const RemoteExit&));
   void on_push_output(std::span<const std::byte> bytes);
 
+  boost::asio::io_context& io_;
   std::shared_ptr<RemoteShell> shell_;
   std::shared_ptr<PushGate> gate_;
   NodeAddress node_;
   AgentLaunch launch_;
   std::function<void()> on_shell_;
   std::function<void(AttachResult)> done_;
-  boost::asio::steady_timer deadline_;
+  std::unique_ptr<Alarm> deadline_;
   PhaseTimer phases_;
   Step step_ = Step::shell;
   bool pushed_ = false;
@@ -74,18 +71,14 @@ class Attach final : public AgentAttach, public std::enable_shared_from_this<Att
 RemoteProcess::Handlers Attach::handlers(void (Attach::*on_output)(std::span<const std::byte>),
                                          void (Attach::*on_exit)(const RemoteExit&)) {
   // The process is a member, so what it holds must not own this.
-  const std::weak_ptr<Attach> weak = weak_from_this();
-  const auto guarded = [weak](auto call) {
-    return [weak, call](const auto&... arguments) {
-      if (const auto self = weak.lock()) call(*self, arguments...);
-    };
-  };
-  return {guarded([on_output](Attach& self, auto bytes) { (self.*on_output)(bytes); }),
-          guarded([](Attach& self, std::string_view text) { self.errors_.add(text); }),
-          guarded([](Attach& self) {
-            if (self.step_ == Step::pushing) self.push_more();
-          }),
-          guarded([on_exit](Attach& self, const RemoteExit& exit) { (self.*on_exit)(exit); })};
+  const auto weak = weak_from_this();
+  return {while_alive(weak, on_output),
+          while_alive(weak, [](Attach& self, std::string_view text) { self.errors_.add(text); }),
+          while_alive(weak,
+                      [](Attach& self) {
+                        if (self.step_ == Step::pushing) self.push_more();
+                      }),
+          while_alive(weak, on_exit)};
 }
 
 void Attach::begin_shell() {
@@ -95,11 +88,6 @@ void Attach::begin_shell() {
   set_deadline(shell_timeout, "the login shell did not run our command");
   process_ = shell_->run(attach_command(launch_, node_.id));
   process_->handle(handlers(&Attach::on_attach_output, &Attach::on_attach_exit));
-}
-
-void Attach::on_attach_output(std::span<const std::byte> bytes) {
-  output_ += text_of(bytes);
-  look_for_markers();
 }
 
 // The agent itself may be the first to speak.
@@ -115,11 +103,16 @@ void Attach::look_for_shell() {
   if (on_shell_) on_shell_();
 }
 
-void Attach::look_for_markers() {
+void Attach::on_attach_output(std::span<const std::byte> bytes) {
+  output_ += text_of(bytes);
   if (step_ == Step::shell) look_for_shell();
   if (step_ == Step::starting) {
     const std::size_t attached = output_.find(attached_marker);
-    if (attached != std::string::npos) return finish_attached(attached + attached_marker.size());
+    if (attached != std::string::npos) {
+      phases_.finish("agent");
+      std::string first_bytes = output_.substr(attached + attached_marker.size());
+      return finish(Attached{std::move(process_), std::move(first_bytes), phases_.profile()});
+    }
     const std::size_t push = output_.find(push_marker);
     const std::size_t end = push == std::string::npos ? push : output_.find('\n', push);
     if (end != std::string::npos) {
@@ -133,11 +126,6 @@ void Attach::look_for_markers() {
          "files for shells without a terminal. It began: " +
              last_line(output_.substr(0, 200)));
   }
-}
-
-void Attach::finish_attached(std::size_t end_of_marker) {
-  phases_.finish("agent");
-  finish(Attached{std::move(process_), output_.substr(end_of_marker), phases_.profile()});
 }
 
 void Attach::on_attach_exit(const RemoteExit& exit) {
@@ -163,7 +151,7 @@ void Attach::missing(std::string uname) {
   binary_ = *binary;
   if (pass_) return begin_push();
   step_ = Step::waiting;
-  deadline_.cancel();  // those in front have their own
+  deadline_.reset();  // those in front have their own
   gate_->enter(launch_.build_id, [self = shared_from_this()](auto pass, bool look_again) {
     if (!self->done_) return;
     self->pass_ = std::move(pass);
@@ -208,14 +196,12 @@ void Attach::on_push_exit(const RemoteExit& exit) {
 }
 
 void Attach::set_deadline(Seconds timeout, const char* what) {
-  deadline_.expires_after(timeout);
-  deadline_.async_wait([weak = weak_from_this(), timeout, what](boost::system::error_code error) {
-    const auto self = weak.lock();
-    if (!self || error || self->deadline_.expiry() > std::chrono::steady_clock::now()) return;
-    self->fail(LinkFailureKind::unreachable,  // load passes
-               std::string(what) + " within " + std::to_string(timeout.count()) +
-                   " s; log in by hand and look at ~/.bashrc and the load");
-  });
+  const auto late = [timeout, what](Attach& self) {
+    self.fail(LinkFailureKind::unreachable,  // load passes
+              std::string(what) + " within " + std::to_string(timeout.count()) +
+                  " s; log in by hand and look at ~/.bashrc and the load");
+  };
+  deadline_ = call_after(io_, timeout, while_alive(weak_from_this(), late));
 }
 
 void Attach::fail(LinkFailureKind kind, const std::string& message) {
@@ -232,7 +218,7 @@ void Attach::finish(AttachResult result) {
 void Attach::cancel() {
   done_ = nullptr;
   on_shell_ = nullptr;
-  deadline_.cancel();
+  deadline_.reset();
   process_.reset();
   pass_.reset();
   shell_.reset();

@@ -2,9 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <fcntl.h>
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>

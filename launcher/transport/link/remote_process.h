@@ -17,6 +17,15 @@ inline std::string_view text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// For handlers that may outlive who handles: calls with the object first, while it lives.
+template <class Object, class Call>
+auto while_alive(std::weak_ptr<Object> weak, Call call) {
+  return [weak = std::move(weak), call = std::move(call)](auto&&... arguments) {
+    const auto self = weak.lock();
+    if (self) std::invoke(call, *self, std::forward<decltype(arguments)>(arguments)...);
+  };
+}
+
 struct RemoteExit {
   std::optional<int> status;  // nothing: the connection or a signal ended it
   std::string reason;         // what ended it, when there is no status

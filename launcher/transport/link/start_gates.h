@@ -8,7 +8,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <utility>
 
 #include "scheduler/model/result.h"
 #include "scheduler/text/clock.h"

@@ -1,4 +1,4 @@
-#include "launcher/transport/ssh/login.h"
+#include "launcher/transport/ssh/session.h"
 
 #include <libssh2.h>
 
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/key_file.h"
 #include "scheduler/text/text.h"
 
@@ -36,7 +35,7 @@ class SshKeys {
   // cut_off: the connection broke before any key was refused.
   Progress advance();
   const std::string& tried() const { return notes_; }  // for a message: which keys, and why not
-  bool has_untried() const { return has_untried_; }  // keys that `ssh` can use and we cannot
+  bool has_untried() const { return has_untried_; }    // keys that `ssh` can use and we cannot
 
  private:
   struct Candidate {
@@ -52,7 +51,6 @@ class SshKeys {
   void collect();
   void collect_file(const std::string& path, bool named);
   void collect_agent();
-  void prefer_agent_key(const std::string& blob);
   int attempt(const Candidate& candidate);
   std::string why_not(const Candidate& candidate) const;
   static int sign(LIBSSH2_SESSION* session, unsigned char** signature, size_t* signature_bytes,
@@ -172,7 +170,12 @@ void SshKeys::collect() {
   if (!node_.identity_file.empty()) {
     collect_file(node_.identity_file, true);
     collect_agent();
-    if (const auto key = read_key_file(node_.identity_file)) prefer_agent_key(key->public_blob);
+    if (const auto key = read_key_file(node_.identity_file)) {  // the agent may hold the same
+      const auto is_first = [&](const Candidate& each) {
+        return !each.path.empty() || each.blob == key->public_blob;
+      };
+      std::stable_partition(candidates_.begin(), candidates_.end(), is_first);
+    }
     return;
   }
   collect_agent();
@@ -210,12 +213,6 @@ void SshKeys::collect_agent() {
       candidates_.push_back({name, key.blob, ""});
     }
   }
-}
-
-void SshKeys::prefer_agent_key(const std::string& blob) {
-  std::stable_partition(candidates_.begin(), candidates_.end(), [&](const Candidate& each) {
-    return !each.path.empty() || each.blob == blob;
-  });
 }
 
 void SshKeys::note(const std::string& text) {

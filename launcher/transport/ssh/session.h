@@ -13,17 +13,20 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <variant>
 
 #include <boost/asio/ip/tcp.hpp>
 
 #include "launcher/transport/link/remote_process.h"
+#include "launcher/transport/link/transport.h"
+#include "launcher/transport/ssh/host_key_store.h"
+#include "scheduler/model/compute.h"
+#include "scheduler/model/link.h"
 
 namespace muster {
 
 // The memory of one libssh2 session, given back as a whole at its end: libssh2 1.10 loses some
 // blocks when a session is dropped in the middle of a key exchange, as busy hosts make it do.
-// Private to launcher/transport; one thread.
-
 class SessionMemory {
  public:
   SessionMemory() = default;
@@ -98,8 +101,35 @@ class SshSession : public std::enable_shared_from_this<SshSession> {
   bool awake_ = false;
 };
 
-// Runs commands over an authenticated session, one channel each (shell.cpp). The session stays open
-// as long as the shell or one of its processes.
+// Runs commands over an authenticated session, one channel each. The session stays open as long as
+// the shell or one of its processes.
 std::shared_ptr<RemoteShell> make_ssh_shell(std::shared_ptr<SshSession> session);
+
+// From a TCP connection to an authenticated session, on libssh2.
+//
+//   kex ──► host key ──► agent ──► key files ──► in
+//    │          │                      │
+//    ▼          ▼                      ▼
+//  dropped   changed key       refused (perhaps only RSA keys, which libssh2 1.10 cannot use)
+
+struct LoggedIn {};
+// What a login tells besides its result; goes on where it is tried again.
+struct LoginReport {
+  PhaseTimer phases;                           // kex and auth
+  std::optional<HostKeyPinned> first_contact;  // with the host
+};
+struct LoginDropped {  // before authentication, as an overloaded sshd does: try again
+  std::string reason;
+};
+struct LoginNeedsOpenssh {  // libssh2 cannot, `ssh` might
+  LinkFailure otherwise;
+};
+using LoginResult = std::variant<LoggedIn, LoginDropped, LoginNeedsOpenssh, LinkFailure>;
+
+// A login goes on as long as somebody holds it. `target` has its user filled in; `host_keys` and
+// `report` outlive the login.
+std::shared_ptr<void> begin_login(std::shared_ptr<SshSession> session, const SshTarget& target,
+                                  const SshSettings& settings, HostKeyStore& host_keys,
+                                  LoginReport& report, std::function<void(LoginResult)> done);
 
 }  // namespace muster

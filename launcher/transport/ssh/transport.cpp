@@ -15,14 +15,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include "launcher/os/tcp_facts.h"
+#include "launcher/os/timers.h"
 #include "launcher/transport/link/agent_attach.h"
 #include "launcher/transport/link/attach_failure.h"
-#include "launcher/transport/link/start_gates.h"
-#include "launcher/transport/ssh/login.h"
+#include "launcher/transport/ssh/session.h"
 
 namespace muster {
 
@@ -129,11 +128,7 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
  public:
   SshConnect(std::shared_ptr<SshContext> context, const SshTarget& target,
              const AgentLaunch& launch, std::function<void(SshConnectResult)> done)
-      : context_(std::move(context)),
-        target_(target),
-        launch_(launch),
-        done_(std::move(done)),
-        timer_(context_->io) {
+      : context_(std::move(context)), target_(target), launch_(launch), done_(std::move(done)) {
     if (node_.user.empty()) node_.user = context_->settings.user;
     if (node_.host.empty()) node_.host = node_.id.value;
   }
@@ -184,7 +179,9 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   auto guarded(Call call) {
     return [weak = weak_from_this(), call](auto&&... arguments) {
       const auto self = weak.lock();
-      if (self && self->done_) call(*self, std::forward<decltype(arguments)>(arguments)...);
+      if (self && self->done_) {
+        std::invoke(call, *self, std::forward<decltype(arguments)>(arguments)...);
+      }
     };
   }
 
@@ -193,7 +190,7 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
   NodeAddress& node_ = target_.node;
   AgentLaunch launch_;
   std::function<void(SshConnectResult)> done_;
-  boost::asio::steady_timer timer_;
+  std::unique_ptr<Alarm> timer_;
   LoginReport report_;
   std::string methods_;
   std::optional<std::chrono::microseconds> round_trip_;
@@ -206,15 +203,9 @@ class SshConnect : public std::enable_shared_from_this<SshConnect> {
 void SshConnect::enter(State state, std::optional<Milliseconds> limit, const std::string& late,
                        const std::string& advice) {
   state_ = std::move(state);
-  if (!limit) {
-    timer_.expires_at(std::chrono::steady_clock::time_point::max());
-    return;
-  }
+  if (!limit) return timer_.reset();
   late_ = late + " after " + std::to_string(limit->count() / 1000) + " s; " + advice;
-  timer_.expires_after(*limit);
-  timer_.async_wait(guarded([](SshConnect& self, boost::system::error_code error) {
-    if (!error && self.timer_.expiry() <= std::chrono::steady_clock::now()) self.timed_out();
-  }));
+  timer_ = call_after(context_->io, *limit, guarded(&SshConnect::timed_out));
 }
 
 void SshConnect::timed_out() {
@@ -225,9 +216,7 @@ void SshConnect::timed_out() {
 void SshConnect::begin() {
   enter(Resolving{}, limits().resolve_timeout, "the name service did not answer for " + node_.host,
         "see /etc/resolv.conf, or give an address in the cluster file");
-  resolve(*context_, node_.host, node_.port, guarded([](SshConnect& self, ResolveResult result) {
-    self.resolved(std::move(result));
-  }));
+  resolve(*context_, node_.host, node_.port, guarded(&SshConnect::resolved));
 }
 
 void SshConnect::resolved(ResolveResult result) {
@@ -246,9 +235,7 @@ void SshConnect::wait_for_gate() {
   const std::string address =
       endpoint.address().to_string() + ":" + std::to_string(endpoint.port());
   context_->gate->enter(address, {limits().handshakes, limits().unauthenticated_per_host},
-                        guarded([](SshConnect& self, HandshakeGate::Pass pass) {
-                          self.connect_tcp(std::move(pass));
-                        }));
+                        guarded(&SshConnect::connect_tcp));
 }
 
 void SshConnect::connect_tcp(HandshakeGate::Pass pass) {
@@ -306,9 +293,8 @@ void SshConnect::connected() {
 void SshConnect::log_in() {
   auto& [session, pass] = std::get<Connecting>(state_);
   session->begin(limits().silence);
-  auto login = begin_login(
-      session, target_, context_->settings, context_->host_keys, report_,
-      guarded([](SshConnect& self, const LoginResult& result) { self.logged_in(result); }));
+  auto login = begin_login(session, target_, context_->settings, context_->host_keys, report_,
+                           guarded(&SshConnect::logged_in));
   enter(LoggingIn{session, std::move(pass), std::move(login)}, limits().login_timeout,
         "login timed out", "is the node overloaded, or its name service slow?");
 }
@@ -336,9 +322,8 @@ void SshConnect::dropped(const std::string& reason) {
 void SshConnect::attach(std::shared_ptr<SshSession> session) {
   methods_ = session->methods();
   round_trip_ = tcp_round_trip(session->handle());
-  enter(Attaching{attach_agent(
-      context_->io, make_ssh_shell(std::move(session)), context_->pushes, node_, launch_, nullptr,
-      guarded([](SshConnect& self, AttachResult result) { self.attached(std::move(result)); }))});
+  enter(Attaching{attach_agent(context_->io, make_ssh_shell(std::move(session)), context_->pushes,
+                               node_, launch_, nullptr, guarded(&SshConnect::attached))});
 }
 
 void SshConnect::attached(AttachResult result) {

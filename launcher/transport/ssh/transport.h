@@ -7,7 +7,7 @@
 
 #include "launcher/transport/link/start_gates.h"
 #include "launcher/transport/link/transport.h"
-#include "launcher/transport/ssh/settings.h"
+#include "launcher/transport/ssh/host_key_store.h"
 
 namespace muster {
 

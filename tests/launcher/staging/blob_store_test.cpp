@@ -7,7 +7,6 @@
 
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
-#include "launcher/staging/hash_cache.h"
 #include "tests/catch.h"
 #include "tests/launcher/staging/trees.h"
 

@@ -1,4 +1,3 @@
-#include "launcher/staging/collect.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "launcher/staging/glob.h"
+#include "launcher/staging/source_tree.h"
 
 #include <chrono>
 

@@ -1,11 +1,9 @@
-#include "launcher/staging/sparse_write.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "launcher/os/fd.h"
 #include "launcher/staging/blob_store.h"
-#include "launcher/staging/collect.h"
 #include "launcher/staging/file_sink.h"
 #include "launcher/staging/materialize.h"
 #include "tests/launcher/staging/trees.h"

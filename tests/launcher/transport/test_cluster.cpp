@@ -10,7 +10,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "launcher/transport/link/remote_scripts.h"
+#include "launcher/transport/link/attach_failure.h"
 #include "scheduler/text/text.h"
 #include "tests/skip.h"
 #include "tools/sandbox/requirements.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "launcher/transport/link/transport.h"
-#include "launcher/transport/ssh/settings.h"
+#include "launcher/transport/ssh/host_key_store.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/keeper/cgroup.h"
+#include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/node/child_tasks.h"
 #include "launcher/agent/node/peer.h"
 #include "launcher/agent/node/process_scan.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "launcher/agent/keeper/cgroup.h"
+#include "launcher/agent/keeper/processes.h"
 #include "launcher/agent/watch/checkpoint.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"

@@ -1,4 +1,3 @@
-#include "launcher/agent/keeper/cleaning.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

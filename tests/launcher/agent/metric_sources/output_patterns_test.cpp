@@ -2,7 +2,7 @@
 #include <fstream>
 #include <random>
 
-#include "launcher/agent/metric_sources/output_patterns.h"
+#include "launcher/agent/metric_sources/follow.h"
 #include "tests/launcher/agent/metric_sources/sample.h"
 
 using namespace muster;

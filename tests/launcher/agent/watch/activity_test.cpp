@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "launcher/agent/node/spawn.h"
-#include "launcher/agent/watch/rank_inspect.h"
 #include "launcher/os/fd.h"
 #include "tests/catch.h"
 #include "tests/health/fake_host.h"

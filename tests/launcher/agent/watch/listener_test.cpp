@@ -1,5 +1,5 @@
 // Lines of /proc/net/tcp and tcp6 of Linux 6.1.
-#include "launcher/agent/watch/listener.h"
+#include "launcher/agent/watch/activity.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // The end of an attempt waits for the last look at its metrics, and for no look before it.
-#include "launcher/agent/watch/metrics.h"
+#include "launcher/agent/watch/progress.h"
 
 #include <sys/wait.h>
 

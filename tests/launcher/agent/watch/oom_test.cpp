@@ -1,6 +1,6 @@
 // The kernel's lines are those of Linux 6.18 (/dev/kmsg), the counters those of the same machine
 // (version 1) and of the kernel's cgroup-v2 documentation.
-#include "launcher/agent/watch/oom.h"
+#include "launcher/agent/watch/progress.h"
 
 #include <fstream>
 

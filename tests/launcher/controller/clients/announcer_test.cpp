@@ -1,5 +1,5 @@
 // What followers of a job are told of the tries to find it nodes.
-#include "launcher/controller/clients/event_feed.h"
+#include "launcher/controller/clients/requests.h"
 
 #include "scheduler/apply/apply.h"
 #include "tests/launcher/controller/agents.h"

@@ -1,10 +1,9 @@
-#include "launcher/transport/link/remote_scripts.h"
+#include "launcher/transport/link/attach_failure.h"
 
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "launcher/transport/link/remote_scripts.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
 

@@ -2,10 +2,9 @@
 #include <cstdlib>
 
 #include "launcher/transport/link/start_gates.h"
-#include "launcher/transport/ssh/agent.h"
 #include "launcher/transport/ssh/host_key_store.h"
 #include "launcher/transport/ssh/key_file.h"
-#include "launcher/transport/ssh_config.h"
+#include "launcher/transport/transport_selector.h"
 #include "scheduler/text/number.h"
 #include "tests/catch.h"
 #include "tests/launcher/transport/test_cluster.h"
