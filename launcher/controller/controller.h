@@ -17,7 +17,6 @@
 #include "launcher/controller/agents/rank_logs.h"
 #include "launcher/controller/agents/remediation.h"
 #include "launcher/controller/agents/stall_watchers.h"
-#include "launcher/controller/agents/deliveries.h"
 #include "launcher/controller/agents/work_sender.h"
 #include "launcher/controller/clients/exec_relay.h"
 #include "launcher/controller/clients/health.h"
