@@ -1,7 +1,5 @@
 #include "launcher/image/dockerfile.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -9,7 +7,6 @@
 #include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/content_hash.h"
-#include "launcher/staging/glob.h"
 #include "launcher/staging/source_tree.h"
 #include "scheduler/text/text.h"
 
@@ -53,9 +50,7 @@ std::string filled_in(std::string text, const BuildArguments& arguments) {
 }
 
 // Each line with the image that it begins a stage of, where that is none of the file's own.
-using Visit = std::function<void(std::string_view line, const std::string& written,
-                                 const std::string& image)>;
-
+template <class Visit>
 void visit_lines(std::string_view dockerfile, const Visit& visit) {
   BuildArguments arguments;
   std::set<std::string> stages = {"scratch"};
@@ -112,11 +107,6 @@ std::string with_base_images(std::string_view dockerfile,
   return text;
 }
 
-struct DockerIgnore::Line {
-  Glob glob;
-  bool keeps = false;
-};
-
 DockerIgnore::DockerIgnore(std::string_view text) {
   while (!text.empty()) {
     std::string_view line = trimmed(take_until(text, '\n'));
@@ -129,9 +119,6 @@ DockerIgnore::DockerIgnore(std::string_view text) {
     if (!line.empty()) lines_.push_back({Glob(line), keeps});
   }
 }
-
-DockerIgnore::~DockerIgnore() = default;
-DockerIgnore::DockerIgnore(DockerIgnore&&) noexcept = default;
 
 bool DockerIgnore::leaves_out(std::string_view path) const {
   bool is_out = false;

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "launcher/staging/glob.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
@@ -24,12 +24,13 @@ std::string with_base_images(std::string_view dockerfile,
 class DockerIgnore {
  public:
   explicit DockerIgnore(std::string_view text);
-  ~DockerIgnore();
-  DockerIgnore(DockerIgnore&&) noexcept;
   bool leaves_out(std::string_view path) const;
 
  private:
-  struct Line;
+  struct Line {
+    Glob glob;
+    bool keeps = false;
+  };
   std::vector<Line> lines_;
 };
 

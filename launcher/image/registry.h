@@ -1,12 +1,14 @@
-// A registry asked, by skopeo, for what a name means there; and what the words of registries and of
-// the programs that ask them say. Blocking; any thread.
+// A registry asked, by skopeo, for what a name means there; what the words of registries and of the
+// programs that ask them say; and a user's login, as the files of docker and podman have it: the
+// one entry that an image needs, for a node that pulls it. A secret: never in words of a program, a
+// variable, a log or the journal. Blocking; any thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
 #include "scheduler/model/result.h"
 #include "scheduler/text/clock.h"
@@ -46,5 +48,16 @@ bool is_about_image(std::string_view said);
 // The last words of such a program in one line: without its retries, and without what follows the ?
 // of an address, which may be a signature.
 std::string plain_words(std::string_view said);
+
+// Asks `docker-credential-<helper> get` about a server; the answer is its JSON.
+using AskHelper =
+    std::function<Result<std::string>(const std::string& helper, const std::string& server)>;
+
+// {"auths": {"<registry>": {"auth": "…"}}} for this whole name; empty: the text has none. An Error:
+// a helper was to be asked, and failed. Pure but for the helper.
+Result<std::string> login_in(std::string_view text, const std::string& name, const AskHelper& ask);
+
+// Of the user's own files; `limit` is of each helper. Empty: there is none.
+Result<std::string> login_for(const std::string& name, Milliseconds limit);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "launcher/agent/attempt/attempt.h"
-#include "launcher/agent/image/unpacked.h"
+#include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"

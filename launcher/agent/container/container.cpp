@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,8 +43,8 @@ Result<Fd> file_of(const SpawnRequest& request) {
   add(text, hold_directory, request.directory);
   for (const std::string& word : request.argv) add(text, hold_argument, word);
   if (request.has_terminal) add(text, hold_terminal, "");
-  Fd file(::memfd_create("start", MFD_CLOEXEC));
-  if (!file || !write_all(file.get(), text)) return system_error("describe a process");
+  Fd file = memory_file(text);
+  if (!file) return system_error("describe a process");
   return file;
 }
 

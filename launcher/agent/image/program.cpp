@@ -1,17 +1,15 @@
 #include "launcher/agent/image/program.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "launcher/agent/node/process_scan.h"
-#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/text.h"
 
@@ -24,33 +22,17 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds look_interval{20};
 constexpr int looks_between_reports = 25;
-constexpr std::size_t last_lines = 20;
 
-Fd memory_file(const char* name, std::string_view text = {}) {
-  Fd file(::memfd_create(name, MFD_CLOEXEC));
-  const bool is_whole =
-      file && write_all(file.get(), text) && ::lseek(file.get(), 0, SEEK_SET) == 0;
-  return is_whole ? std::move(file) : Fd();
-}
-
-std::string content_of(const Fd& file) {
-  std::string text;
-  ::lseek(file.get(), 0, SEEK_SET);
-  read_whole(file.get(), text);
-  return text;
-}
-
-// Where its output goes.
-struct Words {
-  Fd output;
-  Fd errors;
-};
-
-Words words_of(const WatchedProgram& program) {
-  if (program.log.empty()) return {memory_file("output"), memory_file("errors")};
-  constexpr int how = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
-  Fd log(::open(program.log.c_str(), how, 0600));
-  return {Fd(::dup(log.get())), std::move(log)};
+std::int64_t bytes_below(const std::string& directory) {
+  std::int64_t bytes = 0;
+  std::error_code failed;
+  fs::recursive_directory_iterator at(directory, failed);
+  for (; !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
+    std::error_code gone;
+    const auto size = at->is_regular_file(gone) ? at->file_size(gone) : 0;
+    if (!gone) bytes += static_cast<std::int64_t>(size);
+  }
+  return bytes;
 }
 
 // What changes while it moves. The size, not the place: that is the program's own.
@@ -66,14 +48,14 @@ std::string counters(pid_t child, const Fd& errors, std::int64_t filled) {
 }
 
 // False: it said nothing for too long, and was killed.
-bool wait_for(pid_t child, const WatchedProgram& program, const Words& words, int& status) {
+bool wait_for(pid_t child, const WatchedProgram& program, const Fd& errors, int& status) {
   std::string seen;
   auto moved_at = Clock::now();
   for (int looks = 1; ::waitpid(child, &status, WNOHANG) == 0; ++looks) {
     std::this_thread::sleep_for(look_interval);
     if (looks % looks_between_reports != 0) continue;
     const std::int64_t filled = program.fills.empty() ? 0 : bytes_below(program.fills);
-    const std::string now = counters(child, words.errors, filled);
+    const std::string now = counters(child, errors, filled);
     if (now != seen) {
       seen = now;
       moved_at = Clock::now();
@@ -90,44 +72,30 @@ bool wait_for(pid_t child, const WatchedProgram& program, const Words& words, in
 }  // namespace
 
 ProgramEnd run_watched(const WatchedProgram& program) {
-  const Fd input = memory_file("input", program.input);
-  const Words words = words_of(program);
-  SpawnRequest request;
-  request.argv = program.argv;
-  request.environment = program.environment;
-  request.directory = "/";
-  request.input = input.get();
-  request.output = words.output.get();
-  request.errors = words.errors.get();
-  const auto child = input && words.output && words.errors
+  constexpr int how = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW;
+  constexpr std::size_t last_lines = 20;
+  const bool has_log = !program.log.empty();
+  const Fd input = memory_file(program.input), output = memory_file();
+  const Fd errors = has_log ? Fd(::open(program.log.c_str(), how, 0600)) : memory_file();
+  SpawnRequest request{program.argv, program.environment, "/", input.get()};
+  request.output = has_log ? errors.get() : output.get();
+  request.errors = errors.get();
+  const auto child = input && output && errors
                          ? spawn(request)
                          : Result<pid_t>(system_error("run " + program.argv[0]));
   if (!child) return {false, {}, child.error().message};
   int status = 0;
-  if (!wait_for(*child, program, words, status)) {
-    return {false,
-            {},
-            program.argv[0] + " did nothing for " + std::to_string(program.silence.count()) + " s"};
+  if (!wait_for(*child, program, errors, status)) {
+    const std::string silence = std::to_string(program.silence.count());
+    return {false, {}, program.argv[0] + " did nothing for " + silence + " s"};
   }
-  const bool is_ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (program.log.empty()) return {is_ok, content_of(words.output), content_of(words.errors)};
-  std::string last;
-  for (const auto& line : last_utf8_lines(content_of(words.errors), last_lines)) {
-    last += line + "\n";
+  ProgramEnd end{WIFEXITED(status) && WEXITSTATUS(status) == 0, content_of(output), {}};
+  const std::string said = content_of(errors);
+  if (!has_log) end.errors = said;
+  for (const auto& line : last_utf8_lines(said, has_log ? last_lines : 0)) {
+    end.errors += line + "\n";
   }
-  return {is_ok, {}, last};
-}
-
-std::int64_t bytes_below(const std::string& directory) {
-  std::int64_t bytes = 0;
-  std::error_code failed;
-  fs::recursive_directory_iterator at(directory, failed);
-  for (; !failed && at != fs::recursive_directory_iterator(); at.increment(failed)) {
-    std::error_code gone;
-    const auto size = at->is_regular_file(gone) ? at->file_size(gone) : 0;
-    if (!gone) bytes += static_cast<std::int64_t>(size);
-  }
-  return bytes;
+  return end;
 }
 
 }  // namespace muster

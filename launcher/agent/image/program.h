@@ -32,7 +32,4 @@ struct ProgramEnd {
 
 ProgramEnd run_watched(const WatchedProgram& program);
 
-// Of all files in it.
-std::int64_t bytes_below(const std::string& directory);
-
 }  // namespace muster

@@ -9,13 +9,14 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <thread>
 
-#include "launcher/agent/image/unpacked.h"
 #include "launcher/image/name.h"
 #include "launcher/image/registry.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
+#include "launcher/staging/beneath.h"
 #include "launcher/staging/content_hash.h"
 #include "launcher/staging/materialize.h"
 #include "scheduler/text/number.h"
@@ -140,29 +141,27 @@ ImageFetch::Words ImageFetch::pull_words(const std::string& layout) const {
   const std::string name =
       wanted_.digest.empty() ? wanted_.name : with_digest(wanted_.name, wanted_.digest);
   const std::string& part = environment_.at("TMPDIR");
+  const std::string source = layout.empty() ? "docker://" + name : "dir:" + layout;
+  const bool has_login = !wanted_.login.empty();
   if (runtime_ == ContainerRuntime::apptainer) {
-    Words words = {"apptainer", "--silent", "build", "--sandbox", part + "/it/rootfs"};
-    if (!wanted_.login.empty()) words.insert(words.end() - 1, {"--authfile", "/dev/stdin"});
-    words.push_back(layout.empty() ? "docker://" + name : "dir:" + layout);
+    Words words = {"apptainer", "--silent", "build", "--sandbox", part + "/it/rootfs", source};
+    if (has_login) words.insert(words.end() - 2, {"--authfile", "/dev/stdin"});
     return words;
   }
   if (!keeps_images(runtime_)) {
-    Words words = {"skopeo", "copy", "--quiet"};
-    if (!wanted_.login.empty()) words.insert(words.end(), {"--src-authfile", "/dev/stdin"});
-    words.push_back(layout.empty() ? "docker://" + name : "dir:" + layout);
-    words.push_back("oci:" + part + "/oci:image");
+    Words words = {"skopeo", "copy", "--quiet", source, "oci:" + part + "/oci:image"};
+    if (has_login) words.insert(words.end() - 2, {"--src-authfile", "/dev/stdin"});
     return words;
   }
   const bool is_podman = runtime_ == ContainerRuntime::podman;
-  const std::string source = "dir:" + layout;
   if (!layout.empty() && !is_podman) {
-    return {"skopeo", "copy", "--quiet", source,
-            "docker-daemon:" + name_on_node(wanted_.name, wanted_.digest)};
+    const std::string there = name_on_node(wanted_.name, wanted_.digest);
+    return {"skopeo", "copy", "--quiet", source, "docker-daemon:" + there};
   }
   if (!layout.empty()) return {"podman", "pull", "--quiet", source};
-  if (wanted_.login.empty()) return {is_podman ? "podman" : "docker", "pull", "--quiet", name};
+  if (!has_login) return {is_podman ? "podman" : "docker", "pull", "--quiet", name};
   if (is_podman) return {"podman", "pull", "--quiet", "--authfile", "/dev/stdin", name};
-  return {"docker", "--config", environment_.at("TMPDIR"), "pull", "--quiet", name};
+  return {"docker", "--config", part, "pull", "--quiet", name};
 }
 
 bool ImageFetch::has(const std::string& name) {
@@ -183,6 +182,45 @@ ProgramEnd ImageFetch::run(const Words& words) {
   return run_watched({.argv = words, .environment = environment_});
 }
 
+std::string images_in(const std::string& home) {
+  return home + "/images";
+}
+
+std::string unpacked_image(const std::string& images, const std::string& name) {
+  return images + "/" + content_hash_of(name);
+}
+
+Result<std::map<std::string, std::string>> variables_of_image(const std::string& unpacked) {
+  std::map<std::string, std::string> variables;
+  const std::string text = text_of_file(unpacked + "/config.json");
+  if (text.empty()) return variables;
+  try {
+    const nlohmann::json config = nlohmann::json::parse(text);
+    for (const nlohmann::json& each : config.at("process").at("env")) {
+      const std::string entry = each.get<std::string>();
+      const std::size_t equals = entry.find('=');
+      if (equals != entry.npos) variables[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  } catch (const nlohmann::json::exception& broken) {
+    return Error{unpacked + "/config.json: " + broken.what()};
+  }
+  return variables;
+}
+
+Status make_mount_points(const std::string& root,
+                         const std::vector<std::pair<std::string, bool>>& points) {
+  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const auto& [point, is_file] : points) {
+    const std::string_view path = std::string_view(point).substr(1);
+    const auto [directory, name] = split_last_component(path);
+    Fd made = open_directory_beneath(top, is_file ? directory : path, true);
+    if (made && is_file) made = open_file_beneath(top, path, O_RDONLY | O_CREAT, 0644);
+    if (!made && is_file && errno == ELOOP) continue;  // a link of the image's own: it stays
+    if (!made) return system_error("make " + point + " in the unpacked image");
+  }
+  return Done{};
+}
+
 void remove_left_image_parts(const std::string& home) {
   std::error_code failed;
   fs::directory_iterator at(images_in(home), failed);
@@ -195,9 +233,8 @@ void remove_left_image_parts(const std::string& home) {
 }
 
 std::string image_progress(std::int64_t come, std::int64_t all) {
-  constexpr double mega = 1e6, giga = 1e9;
-  const bool is_large = std::max(come, all) >= std::int64_t{1'000'000'000};
-  const double unit = is_large ? giga : mega;
+  const bool is_large = std::max(come, all) >= 1'000'000'000;
+  const double unit = is_large ? 1e9 : 1e6;
   const char* const name = is_large ? "GB" : "MB";
   if (come >= all && all > 0)
     return printed("image of %.1f %s, which is unpacked", all / unit, name);

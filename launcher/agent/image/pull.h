@@ -4,7 +4,10 @@
 //
 //   <home>/images/<hex>.lock   who pulls this image; the others wait, then find it
 //   <home>/images/<hex>.part/  what has come of it; removed with the pull, or by the next look
-//   <home>/images/<hex>/       unpacked (unpacked.h), where the runtime keeps no images
+//   <home>/images/<hex>/       unpacked, where the runtime keeps no images: rootfs/, and
+//   config.json
+//                              as umoci leaves it. Jobs share it. What is in it is its maker's: no
+//                              link in it is followed.
 #pragma once
 
 #include <functional>
@@ -12,10 +15,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "launcher/agent/container/runtime.h"
 #include "launcher/agent/image/program.h"
 #include "launcher/wire/agent_request.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -54,6 +60,17 @@ class ImageFetch {
   Tell tell_;
   ContainerRuntime runtime_ = ContainerRuntime::podman;
 };
+
+std::string images_in(const std::string& home);
+// In `images`, by name_on_node.
+std::string unpacked_image(const std::string& images, const std::string& name);
+
+// The variables of an unpacked image; none where it has no such file.
+Result<std::map<std::string, std::string>> variables_of_image(const std::string& unpacked);
+
+// Directories, and files where the second is true, below `root`: made where they are missing.
+Status make_mount_points(const std::string& root,
+                         const std::vector<std::pair<std::string, bool>>& points);
 
 // What killed pulls have left in a home.
 void remove_left_image_parts(const std::string& home);
