@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "cli/data/resolve.h"
-#include "cli/image/environment.h"
 #include "cli/image/image.h"
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/image/image_files.h"
+#include "cli/image/image.h"
 #include "cli/job/check.h"
 #include "cli/job/memory.h"
 #include "cli/job/submission.h"

@@ -17,7 +17,6 @@
 #include "cli/data/resolve.h"
 #include "cli/job/git_code.h"
 #include "cli/image/image.h"
-#include "cli/image/image_files.h"
 #include "cli/job/memory.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"

@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/job/check.h"
-#include "cli/image/image.h"
 #include "cli/job/plan.h"
 #include "cli/job/spec_document.h"
 #include "cli/terminal/escape.h"
