@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "cli/client/connection.h"
+#include "cli/client/start.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/raw_terminal.h"
 

@@ -4,7 +4,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/interrupt.h"
-#include "cli/client/log_follower.h"
 #include "cli/client/start.h"
 #include "cli/terminal/escape.h"
 #include "scheduler/explain/summary.h"

@@ -12,7 +12,6 @@
 #include <string_view>
 
 #include "scheduler/model/ids.h"
-#include "scheduler/text/clock.h"
 
 namespace muster {
 

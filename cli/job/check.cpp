@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 #include <tuple>
 
 #include "cli/data/resolve.h"
@@ -10,7 +9,6 @@
 #include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
-#include "cli/terminal/terminal.h"
 #include "templates/cluster/target.h"
 #include "templates/job/job_file.h"
 #include "templates/yaml/reader.h"
@@ -21,12 +19,6 @@ namespace {
 
 void append(std::vector<Finding>& to, std::vector<Finding> from) {
   std::ranges::move(from, std::back_inserter(to));
-}
-
-void sort_by_place(std::vector<Finding>& findings) {
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return std::tie(a.order, a.line, a.column) < std::tie(b.order, b.line, b.column);
-  });
 }
 
 // What keeps the job from running here, beside what is wrong with its file.
@@ -60,7 +52,7 @@ std::vector<Finding> findings_for_running(CheckedJob& job, const Result<KnownTar
 // A value that could not be read says nothing more: only its error is shown.
 std::vector<Finding> new_places(std::vector<Finding> found, const std::vector<Finding>& told) {
   const auto is_refused = [&](const Finding& each) {
-    return std::any_of(told.begin(), told.end(), [&](const Finding& error) {
+    return std::ranges::any_of(told, [&](const Finding& error) {
       return error.severity == Severity::error && error.key == each.key;
     });
   };
@@ -96,7 +88,9 @@ Result<CheckedJob> check_job(const CheckRequest& request, const CommonOptions& c
   const bool is_fine = request.accept_resources && is_resource(job.file.kind);
   const bool other_job = !is_command && job.file.kind != FileKind::cluster && !is_fine;
   if (request.for_running && other_job) append(job.file.findings, cannot_run_yet(job.file));
-  sort_by_place(job.file.findings);
+  std::ranges::stable_sort(job.file.findings, {}, [](const Finding& each) {
+    return std::tuple(each.order, each.line, each.column);
+  });
   append(job.file.findings, std::move(about_clusters));
   const bool stopped = has_errors(job.file.findings) ||
                        (has_unresolved(job.file.findings) && !request.accept_unresolved);

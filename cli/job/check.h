@@ -20,10 +20,10 @@ struct CheckedJob {
   JobFile file;
   std::string text;  // as read; empty for a file that could not be
   std::optional<ComputeTarget> target;
-  ImageSettings images;  // of the cluster files
+  ImageSettings images;               // of the cluster files
   std::optional<KnownStores> stores;  // where the target is known
   JobData data;                       // that inputs have in stores, not listed yet
-  bool can_run = false;  // a command job without errors and unresolved items
+  bool can_run = false;               // a command job without errors and unresolved items
 };
 
 struct CheckRequest {

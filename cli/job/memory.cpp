@@ -11,6 +11,7 @@
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -58,12 +59,7 @@ struct ShellWord {
 };
 
 bool is_operator(char c) {
-  return c == ';' || c == '&' || c == '|' || c == '\n' || c == '(' || c == ')' || c == '<' ||
-         c == '>';
-}
-
-bool is_number(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+  return mentions(";&|\n()<>", {&c, 1});
 }
 
 // Quotes and backslashes as POSIX has them; a line that ends within quotes ends the word.
@@ -93,7 +89,8 @@ std::vector<ShellWord> shell_words(std::string_view line) {
     } else if (c == '\\' && i + 1 < line.size()) {
       if (line[++i] != '\n') put(line[i]);
     } else if (is_operator(c)) {
-      const bool redirects = (c == '<' || c == '>') && is_open && is_number(words.back().text);
+      const bool redirects =
+          (c == '<' || c == '>') && is_open && is_made_of(words.back().text, "0123456789");
       if (redirects) words.pop_back();  // "2>"
       is_open = false;
       words.push_back({"", true});

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +17,6 @@
 #include "scheduler/node/status.h"
 #include "scheduler/state/gate_benchmark.h"
 #include "scheduler/state/membership.h"
-#include "scheduler/state/rank_map.h"
 #include "scheduler/text/duration.h"
 
 namespace muster {
@@ -26,7 +24,7 @@ namespace muster {
 namespace {
 
 bool listed(const std::vector<std::string>& names, const NodeId& node) {
-  return std::find(names.begin(), names.end(), node.value) != names.end();
+  return std::ranges::find(names, node.value) != names.end();
 }
 
 std::vector<NodeId> eligible_nodes(const JobSpec& spec, const ComputeTarget& target) {
@@ -130,8 +128,8 @@ std::vector<PlannedData> planned_data(const CheckedJob& job) {
   or_end(list_inputs(Home::from_environment(), *job.stores, data, spec), invalid_file);
   for (const JobInput& input : data.inputs) {
     const InputSpec& listed = spec.inputs[input.input];
-    all.push_back({input.input, input.place.store.name + ": " + input.place.path,
-                   listed.data_files, listed.data_bytes, listed.data_version});
+    all.push_back({input.input, input.place.store.name + ": " + input.place.path, listed.data_files,
+                   listed.data_bytes, listed.data_version});
   }
   return all;
 }

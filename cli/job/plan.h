@@ -23,7 +23,6 @@
 #include "scheduler/model/ids.h"
 #include "scheduler/model/job_spec.h"
 #include "scheduler/state/rank_map.h"
-#include "templates/parse_file.h"
 
 namespace muster {
 

@@ -21,15 +21,10 @@ bool is_secret_name(const std::string& name) {
   static constexpr std::array<std::string_view, 13> words{
       "key",  "apikey",     "token",      "secret",      "password", "passwd", "pwd",
       "pass", "passphrase", "credential", "credentials", "sas",      "pat"};
-  const std::string plain = folded(name) + '_';  // MY-Key.x as my_key.x_
-  std::size_t begin = 0;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (plain[at] != '_' && plain[at] != '.') continue;
-    const std::string_view part = std::string_view(plain).substr(begin, at - begin);
-    if (std::find(words.begin(), words.end(), part) != words.end()) return true;
-    begin = at + 1;
-  }
-  return false;
+  const std::string plain = folded(name);  // MY-Key.x as my_key.x
+  return std::ranges::any_of(words_in(plain, "_."), [](std::string_view part) {
+    return std::ranges::find(words, part) != words.end();
+  });
 }
 
 // `https://user:password@host`, `…?sig=…`.
@@ -106,17 +101,7 @@ JobSpec without_secrets(JobSpec spec) {
 }
 
 std::string with_expressions(const std::string& text) {
-  std::string shown;
-  for (const char c : text) {
-    if (c == '\x01') {
-      shown += "${{";
-    } else if (c == '\x02') {
-      shown += "}}";
-    } else {
-      shown += c;
-    }
-  }
-  return shown;
+  return replaced(replaced(text, "\x01", "${{"), "\x02", "}}");
 }
 
 Document spec_document(const JobSpec& spec) {

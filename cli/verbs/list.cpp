@@ -7,7 +7,6 @@
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
 #include "cli/job/report.h"
-#include "cli/job/table.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"

@@ -9,7 +9,6 @@
 #include <optional>
 #include <random>
 
-#include "cli/client/connection.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/interrupt.h"

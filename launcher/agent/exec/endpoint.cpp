@@ -16,6 +16,7 @@
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -31,18 +32,14 @@ unsigned short cells(int count) {
 
 // It becomes part of a path where programs look up what the terminal can do.
 std::string terminal_name(const std::string& given) {
-  const auto is_plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '+';
-  };
-  const bool is_usable =
-      !given.empty() && given.size() <= terminal_name_limit && std::ranges::all_of(given, is_plain);
-  return is_usable ? given : "dumb";
+  return given.size() <= terminal_name_limit && is_word_of(given, "-_.+") ? given : "dumb";
 }
 
-Status begin_connect(const Fd& socket, const sockaddr* address, socklen_t size,
-                     const std::string& name) {
-  const bool is_begun = ::connect(socket.get(), address, size) == 0 || errno == EINPROGRESS;
-  return is_begun ? Status(Done{}) : system_error("connect to " + name);
+Result<Fd> connecting(int family, const void* address, socklen_t size, const std::string& name) {
+  Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int begun = ::connect(socket.get(), static_cast<const sockaddr*>(address), size);
+  if (begun != 0 && errno != EINPROGRESS) return system_error("connect to " + name);
+  return socket;
 }
 
 Result<Fd> dial_port(const std::string& name) {
@@ -50,15 +47,11 @@ Result<Fd> dial_port(const std::string& name) {
   if (port < 1 || port > 0xffff) {
     return Error{"'" + name + "' is neither a port nor the absolute path of a socket"};
   }
-  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const Status begun = begin_connect(socket, reinterpret_cast<const sockaddr*>(&address),
-                                     sizeof address, "127.0.0.1:" + name);
-  if (!begun) return begun.error();
-  return socket;
+  return connecting(AF_INET, &address, sizeof address, "127.0.0.1:" + name);
 }
 
 // The socket itself is held while it is looked at, so that no other can take its name meanwhile.
@@ -76,14 +69,10 @@ Result<Fd> dial_path(const std::string& name, const std::string& directory) {
     return Error{name + " is refused: only a socket of the job's account in the job's directory " +
                  directory + " can be reached"};
   }
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   held.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  const Status begun =
-      begin_connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address, name);
-  if (!begun) return begun.error();
-  return socket;
+  return connecting(AF_UNIX, &address, sizeof address, name);
 }
 
 // A login shell's profile sets PATH anew; the rank's is what people come for. These words mean the
@@ -98,13 +87,8 @@ void become_login_shell(ExecStart& request, Environment& environment) {
                   R"(exec env PATH="$MUSTER_RANK_PATH" "$SHELL" -i)"};
 }
 
-std::string in_quotes(std::string_view path) {
-  std::string text;
-  for (const char c : path) {
-    if (c == '%') text += '%';
-    text += c;
-  }
-  return "\"" + text + "\"";
+std::string in_quotes(const std::string& path) {
+  return "\"" + replaced(path, "%", "%%") + "\"";
 }
 
 // In one line: of several sshd takes the first. What its file cannot hold is left out, and what it

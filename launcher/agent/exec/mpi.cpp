@@ -1,10 +1,8 @@
 // What mpirun calls: `muster agent mpi-start` in place of ssh, and `muster agent mpi-rank` for each
 // rank.
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,38 +16,21 @@
 #include "launcher/agent/attempt/exit_log.h"
 #include "launcher/agent/attempt/mpi_launch.h"
 #include "launcher/agent/exec/remote_shell.h"
-#include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/run_directory.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
 #include "launcher/wire/message_codec.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
 
 constexpr int not_startable = 127;
+constexpr Milliseconds version_limit{60'000};
 
 // ---- mpi-start: asks the agent of this node, which asks the controller, which asks the agent of
 // the other node, and ends as the remote command ended
-
-struct RemoteWords {
-  std::string host;
-  std::string command;
-};
-
-// rsh-style options come first; those with a value that mpirun may pass on are skipped with it.
-RemoteWords split_words(const std::vector<std::string>& words) {
-  std::size_t at = 0;
-  while (at < words.size() && words[at].starts_with("-")) {
-    const bool has_value = words[at] == "-l" || words[at] == "-p" || words[at] == "-o";
-    at += has_value ? 2 : 1;
-  }
-  RemoteWords remote;
-  if (at < words.size()) remote.host = words[at++];
-  for (; at < words.size(); ++at) remote.command += (remote.command.empty() ? "" : " ") + words[at];
-  return remote;
-}
 
 int fail_start(const std::string& message) {
   std::fprintf(stderr, "muster agent mpi-start: %s\n", message.c_str());
@@ -69,7 +50,7 @@ int await_end(int fd) {
     const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
     if (ended == nullptr) continue;
     if (!ended->error.empty()) fail_start(ended->error);
-    return ended->status.signal != 0 ? 128 + ended->status.signal : ended->status.code;
+    return code_of(ended->status);
   }
   return fail_start("the agent of this node is gone");
 }
@@ -77,54 +58,28 @@ int await_end(int fd) {
 }  // namespace
 
 int agent_mpi_start(const std::vector<std::string>& words) {
-  const RemoteWords remote = split_words(words);
+  // rsh-style options come first; those with a value that mpirun may pass on are skipped with it.
+  std::size_t at = 0;
+  while (at < words.size() && words[at].starts_with("-")) {
+    const bool has_value = words[at] == "-l" || words[at] == "-p" || words[at] == "-o";
+    at += has_value ? 2 : 1;
+  }
   const auto own = own_attempt();
   if (!own) return fail_start(own.error().message);
-  if (remote.host.empty() || remote.command.empty())
-    return fail_start("HOST and a command are needed");
-  const auto stream = connect_to_agent(own->socket);
-  if (!stream) return fail_start(stream.error().message);
-  const RemoteStartAsked asked{std::to_string(::getpid()), own->job, own->attempt, remote.host,
-                               remote.command};
+  const std::string host = at < words.size() ? words[at] : "";
+  const std::string command = joined(std::span(words).subspan(std::min(at + 1, words.size())), " ");
+  if (host.empty() || command.empty()) return fail_start("HOST and a command are needed");
   ::signal(SIGPIPE, SIG_IGN);
-  if (!write_all(stream->get(), encode(FromAgent{asked})))
-    return fail_start("the agent disconnected");
-  return await_end(stream->get());
+  const auto stream = ask_for_start(*own, host, command);
+  return stream ? await_end(stream->get()) : fail_start(stream.error().message);
 }
 
 // ---- mpi-run: mpirun, whichever the node has
 
-namespace {
-
-// What `mpirun --version` prints first; empty when it does not run.
-std::string mpirun_version(const std::string& program) {
-  std::string text(4096, '\0');
-  auto pipe = make_pipe();
-  if (!pipe) return {};
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(pipe->write_end.get(), STDOUT_FILENO);
-    ::execlp(program.c_str(), program.c_str(), "--version", nullptr);
-    ::_exit(127);
-  }
-  pipe->write_end.reset();
-  std::size_t size = 0;
-  for (ssize_t got = 1; got > 0 && size < text.size(); size += static_cast<std::size_t>(got)) {
-    got = std::max<ssize_t>(0, ::read(pipe->read_end.get(), &text[size], text.size() - size));
-  }
-  pipe->read_end.reset();
-  if (child > 0) ::waitpid(child, nullptr, 0);
-  text.resize(size);
-  return text;
-}
-
-}  // namespace
-
 int agent_mpi_run(const std::vector<std::string>& words) {
   if (words.empty()) return fail_start("mpi-run needs mpirun's words");
-  const std::string version = mpirun_version(words.front());
-  const bool is_hydra =
-      version.find("HYDRA") != version.npos || version.find("Intel") != version.npos;
+  const auto version = run_within({words.front(), "--version"}, version_limit);
+  const bool is_hydra = version && (mentions(*version, "HYDRA") || mentions(*version, "Intel"));
   std::vector<std::string> argv = is_hydra ? hydra_command(words) : words;
   for (const char* prefix : {"HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP"}) {
     if (is_hydra) ::setenv(prefix, "ssh", 1);
@@ -154,11 +109,9 @@ int fail_rank(const std::string& message) {
 }
 
 bool is_of_mpi(const std::string& name) {
-  for (const char* prefix : {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "PRTE_", "MPI_LOCAL",
-                             "HYDI_", "MPIR_", "I_MPI_"}) {
-    if (name.starts_with(prefix)) return true;
-  }
-  return false;
+  constexpr std::string_view prefixes[] = {"OMPI_", "PMIX_",     "PMI_",  "ORTE_", "OPAL_",
+                                           "PRTE_", "MPI_LOCAL", "HYDI_", "MPIR_", "I_MPI_"};
+  return std::ranges::any_of(prefixes, [&](auto prefix) { return name.starts_with(prefix); });
 }
 
 void add_image_variables(Environment& environment) {
@@ -212,10 +165,7 @@ struct End {
 };
 
 // SIGCHLD is blocked: it ends the pause.
-End wait_for(pid_t child) {
-  sigset_t child_ended;
-  ::sigemptyset(&child_ended);
-  ::sigaddset(&child_ended, SIGCHLD);
+End wait_for(pid_t child, const sigset_t& child_ended) {
   End end{0, raw_time()};
   while (true) {
     const RawTime now = raw_time();
@@ -226,13 +176,6 @@ End wait_for(pid_t child) {
   }
 }
 
-void block_child_signal() {
-  sigset_t child_ended;
-  ::sigemptyset(&child_ended);
-  ::sigaddset(&child_ended, SIGCHLD);
-  ::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
-}
-
 // The wrapper ends like the rank: mpirun reports what it sees.
 int end_like(int wait_status) {
   const ExitStatus status = exit_status_of(wait_status);
@@ -241,7 +184,7 @@ int end_like(int wait_status) {
   ::setrlimit(RLIMIT_CORE, &no_core);
   reset_signals();
   ::raise(status.signal);
-  return 128 + status.signal;
+  return code_of(status);
 }
 
 }  // namespace
@@ -263,12 +206,15 @@ int agent_mpi_rank() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     ::signal(signal, SIG_IGN);
   }
-  block_child_signal();
+  sigset_t child_ended;
+  ::sigemptyset(&child_ended);
+  ::sigaddset(&child_ended, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_ended, nullptr);
   const pid_t wrapper = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) return fail_rank("could not start a process");
   if (child == 0) become_rank(*rank, wrapper, id);
-  const End end = wait_for(child);
+  const End end = wait_for(child, child_ended);
   RankExit exit{id, exit_status_of(end.wait_status), raw_time(), end.earliest};
   exit.boot = read_boot_id();
   append_exit_log(rank->exit_log_path, exit);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,7 +17,6 @@
 
 #include "launcher/agent/exec/endpoint.h"
 #include "launcher/agent/node/process_scan.h"
-#include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 
@@ -141,14 +139,9 @@ Result<pid_t> ExecSessions::start(const ExecStart& request, const Environment& e
   auto ends = has_terminal ? terminal_ends(*request.channel->terminal) : pipe_ends();
   if (!ends) return ends.error();
   if (request.argv.empty()) return Error{"no command was given"};
-  SpawnRequest spawned;
-  spawned.argv = request.argv;
-  spawned.environment = environment;
-  spawned.directory = directory;
-  spawned.input = ends->its_input.get();
-  spawned.output = ends->its_output.get();
-  spawned.errors = ends->its_errors.get();
-  spawned.has_terminal = has_terminal;
+  const SpawnRequest spawned{
+      request.argv,           environment, directory, ends->its_input.get(), ends->its_output.get(),
+      ends->its_errors.get(), has_terminal};
   auto pid = starter ? starter(spawned) : spawn(spawned);
   if (!pid) return pid.error();
   const auto session = add(request);
