@@ -6,7 +6,6 @@
 
 #include "cli/data/resolve.h"
 #include "cli/image/image.h"
-#include "cli/job/memory.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
 #include "templates/cluster/target.h"

@@ -15,6 +15,7 @@
 #include "launcher/wire/agent_request.h"
 #include "scheduler/explain/launch_profile.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/model/job_spec.h"
 
 namespace muster {
 
@@ -79,5 +80,18 @@ void add_profile_option(Arguments& of, std::string& value);
 // The table on stderr, the trace into the file; returns an exit code. `value`: as given, empty when
 // the option was not.
 int report_launch(const FoundJob& found, const std::string& value, const CommonOptions& common);
+
+// A job's spec: every duration in seconds, `${{inputs.x}}` where a path is known on the node only,
+// and
+// `***` in place of what looks like a secret. Pure.
+
+// Variables, inputs and tags whose names say that they are secret (HF_TOKEN, db-password), also
+// where the command repeats them, and passwords and signatures inside URLs.
+JobSpec without_secrets(JobSpec spec);
+
+// Paths that are known on the node only stand between \x01 and \x02: as the file wrote them.
+std::string with_expressions(const std::string& text);
+
+Document spec_document(const JobSpec& spec);
 
 }  // namespace muster

@@ -3,7 +3,7 @@
 
 #include "cli/job/check.h"
 #include "cli/job/plan.h"
-#include "cli/job/spec_document.h"
+#include "cli/job/report.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"

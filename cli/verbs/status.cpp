@@ -8,7 +8,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
 #include "cli/client/targets.h"

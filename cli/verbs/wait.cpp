@@ -9,7 +9,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/start.h"
 #include "cli/job/report.h"
 #include "cli/terminal/document.h"

@@ -11,7 +11,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/start.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/common_options.h"

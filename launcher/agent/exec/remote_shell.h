@@ -1,38 +1,13 @@
-// What a program of an attempt that speaks to its agent has to know: `ssh`, `pdsh` and mpi-start;
-// and what other launchers ask of `ssh` and `pdsh`, taken from their words.
+// What other launchers ask of `ssh` and `pdsh`, taken from their words: on which hosts, which
+// command. Pure functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "launcher/os/fd.h"
-#include "scheduler/model/ids.h"
-#include "scheduler/model/outcome.h"
 #include "scheduler/model/result.h"
 
 namespace muster {
-
-// Which attempt this process belongs to, and where its agent listens.
-struct OwnAttempt {
-  std::string socket;
-  JobId job;
-  AttemptId attempt;
-};
-Result<OwnAttempt> own_attempt();
-
-// Connected to the agent, which is asked to have this command run there.
-Result<Fd> ask_for_start(const OwnAttempt& own, const std::string& host,
-                         const std::string& command);
-
-// As shells have it.
-inline int code_of(const ExitStatus& status) {
-  return status.signal != 0 ? 128 + status.signal : status.code;
-}
-
-// What ssh itself returns when it cannot reach the host: launchers know it.
-inline constexpr int no_connection = 255;
-
-// The following are pure functions.
 
 struct RemoteCall {
   std::vector<std::string> hosts;

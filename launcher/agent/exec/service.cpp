@@ -16,7 +16,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "launcher/agent/exec/endpoint.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
