@@ -9,7 +9,7 @@
 #include "cli/client/targets.h"
 #include "cli/data/catalogue.h"
 #include "cli/terminal/terminal.h"
-#include "launcher/agent/image/program.h"
+#include "launcher/agent/image/pull.h"
 #include "launcher/image/dockerfile.h"
 #include "launcher/image/name.h"
 #include "launcher/image/registry.h"

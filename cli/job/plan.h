@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "cli/image/image.h"
-#include "cli/job/check.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "launcher/controller/store/home.h"

@@ -6,7 +6,7 @@
 
 #include "cli/client/find.h"
 #include "cli/client/start.h"
-#include "cli/job/ssh_keys.h"
+#include "cli/client/exec_session.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"
