@@ -331,10 +331,6 @@ Document row_document(const JobRow& row) {
   return out;
 }
 
-Document rows_document(const std::vector<JobRow>& rows) {
-  return list_of(rows, row_document);
-}
-
 JobSummary summary_of(const JobRow& row, const JobHistory& history) {
   JobSummary summary = summarize(history.records);
   if (row.ended_at || summary.attempts.empty()) return summary;
@@ -421,14 +417,6 @@ std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
     table.add(std::move(line));
   }
   return table.text(common);
-}
-
-std::string number_cell(const std::optional<std::int64_t>& number) {
-  return number ? std::to_string(*number) : "";
-}
-
-bool is_elastic_row(const JobRow& row) {
-  return row.nodes_min < row.nodes_max;
 }
 
 std::string node_range_text(const JobRow& row) {

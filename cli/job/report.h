@@ -27,7 +27,6 @@ Document report_document(const JobRow& row, const JobHistory& history,
 
 // A row alone, for lists: the texts and numbers above without attempts.
 Document row_document(const JobRow& row);
-Document rows_document(const std::vector<JobRow>& rows);
 
 // What is kept of a job whose records are removed, as JSON: what `status -o json` prints of it, and
 // the hashes of all that it was made of. The files themselves may be gone; whoever has them can
@@ -55,10 +54,14 @@ std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
                            const CommonOptions& common);
 
 // Empty where there is none.
-std::string number_cell(const std::optional<std::int64_t>& number);
+inline std::string number_cell(const std::optional<std::int64_t>& number) {
+  return number ? std::to_string(*number) : "";
+}
 
 // It goes on while nodes come and go.
-bool is_elastic_row(const JobRow& row);
+inline bool is_elastic_row(const JobRow& row) {
+  return row.nodes_min < row.nodes_max;
+}
 
 // Of an elastic job: "2-4 nodes, 3 now"; without the last part when it has none.
 std::string node_range_text(const JobRow& row);

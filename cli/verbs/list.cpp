@@ -45,7 +45,7 @@ int list_jobs(const ListOptions& options, const CommonOptions& common) {
       write_all(Stream::out, job_table_text(*store, rows, common));
     return 0;
   }
-  return print_document(rows_document(rows), common);
+  return print_document(list_of(rows, row_document), common);
 }
 
 void add_list(CommandLine& line) {

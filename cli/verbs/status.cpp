@@ -47,7 +47,7 @@ std::string overview_text(const CommonOptions& common) {
     if (!nodes.empty()) text += "\n" + table_of_nodes(nodes).text(common);
     return text;
   }
-  const Document out{{"jobs", rows_document(rows)}, {"nodes", nodes_document(nodes)}};
+  const Document out{{"jobs", list_of(rows, row_document)}, {"nodes", nodes_document(nodes)}};
   return or_end(document_text(out, common), usage_error);
 }
 

@@ -23,7 +23,7 @@ namespace muster {
 namespace {
 
 constexpr Milliseconds begin_limit{10'000};
-constexpr pid_t failed = 0;  // it never ran: how it ended is no news
+constexpr pid_t never_ran = 0;  // how it ended is no news
 
 void add(std::string& text, char kind, const std::string& value) {
   text += kind;
@@ -113,10 +113,6 @@ Result<Holder> Holder::prepare(const std::string& directory) {
   return holder;
 }
 
-int Holder::descriptor() const {
-  return socket_ ? socket_.get() : listener_.get();
-}
-
 bool Holder::accept() {
   socket_ = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket_) return false;
@@ -153,7 +149,7 @@ bool Holder::take_message(Milliseconds patience) {
     const auto begun = begun_.find(std::string(words[1]));
     const auto status = read_integer(words[2]);
     if (begun == begun_.end() || !status) return true;
-    if (begun->second != failed) ended_.push_back({begun->second, static_cast<int>(*status)});
+    if (begun->second != never_ran) ended_.push_back({begun->second, static_cast<int>(*status)});
     begun_.erase(begun);
   }
   return true;
@@ -192,7 +188,7 @@ Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
   char why[hold_message_bytes];
   const ssize_t got = ::read(failure.get(), why, sizeof why);
   if (got > 0) {
-    begun_[id] = failed;
+    begun_[id] = never_ran;
     const std::string_view text(why, static_cast<std::size_t>(got));
     const std::size_t space = std::min(text.find(' '), text.size() - 1);
     return system_error("in the container: " + std::string(text.substr(space + 1)),

@@ -40,7 +40,7 @@ class Holder {
 
   // To be asked when `descriptor` is readable. The first to connect is the holder; it is nobody
   // else while the directory is the user's own.
-  int descriptor() const;
+  int descriptor() const { return socket_ ? socket_.get() : listener_.get(); }
   bool has_come() { return socket_ || accept(); }
   bool is_gone() const { return is_gone_; }
   bool was_asked_to_end() const { return was_asked_to_end_; }

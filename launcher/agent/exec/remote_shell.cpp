@@ -89,7 +89,7 @@ void print(const std::string& text) {
 // One host's command, while it runs.
 struct RemoteRun {
   std::string program;  // this one
-  std::string host;
+  std::string host{};   // empty: it is not told
   std::string label{};
   Fd stream{};
   FrameReader reader{};
@@ -119,7 +119,8 @@ void RemoteRun::end(int with, const std::string& error) {
   stream.reset();
   const std::string why = error.empty() ? "exited with exit code " + std::to_string(with) : error;
   if (!error.empty() || (with != 0 && !label.empty())) {
-    std::fprintf(stderr, "%s: %s: %s\n", program.c_str(), host.c_str(), why.c_str());
+    const std::string where = host.empty() ? "" : host + ": ";
+    std::fprintf(stderr, "%s: %s%s\n", program.c_str(), where.c_str(), why.c_str());
   }
 }
 
@@ -156,14 +157,6 @@ void read_all(std::vector<RemoteRun>& runs) {
       if (waits[at].revents != 0) waiting[at]->read();
     }
   }
-}
-
-// Each host has a connection of its own.
-void allow_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void survive_signals() {
@@ -288,7 +281,10 @@ int remote_shell(const std::string& name, const std::vector<std::string>& words)
   if (!call) return fail(name, call.error().message);
   const auto own = own_attempt();
   if (!own) return fail(name, own.error().message);
-  allow_descriptors();
+  rlimit limit{};  // each host has a connection of its own
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  if (limit.rlim_max > 0) ::setrlimit(RLIMIT_NOFILE, &limit);
   const char* const user = std::getenv("USER");
   std::vector<RemoteRun> runs;
   for (const std::string& host : call->hosts) {
@@ -338,26 +334,7 @@ constexpr Milliseconds version_limit{60'000};
 // the other node, and ends as the remote command ended
 
 int fail_start(const std::string& message) {
-  std::fprintf(stderr, "muster agent mpi-start: %s\n", message.c_str());
-  return no_connection;
-}
-
-int await_end(int fd) {
-  FrameReader reader;
-  std::byte buffer[4096];
-  for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) {
-    reader.feed(std::span(buffer, static_cast<std::size_t>(got)));
-    auto frame = reader.next();
-    if (!frame) return fail_start(frame.error().message);
-    if (!*frame) continue;
-    auto received = decode<ToAgent>(std::move(**frame));
-    if (!received) return fail_start(received.error().message);
-    const auto* ended = std::get_if<RemoteStartEnded>(&received->message);
-    if (ended == nullptr) continue;
-    if (!ended->error.empty()) fail_start(ended->error);
-    return code_of(ended->status);
-  }
-  return fail_start("the agent of this node is gone");
+  return fail("muster agent mpi-start", message);
 }
 
 }  // namespace
@@ -375,8 +352,12 @@ int agent_mpi_start(const std::vector<std::string>& words) {
   const std::string command = joined(std::span(words).subspan(std::min(at + 1, words.size())), " ");
   if (host.empty() || command.empty()) return fail_start("HOST and a command are needed");
   ::signal(SIGPIPE, SIG_IGN);
-  const auto stream = ask_for_start(*own, host, command);
-  return stream ? await_end(stream->get()) : fail_start(stream.error().message);
+  auto stream = ask_for_start(*own, host, command);
+  if (!stream) return fail_start(stream.error().message);
+  RemoteRun run{"muster agent mpi-start"};
+  run.stream = std::move(*stream);
+  while (run.stream) run.read();
+  return run.code;
 }
 
 // ---- mpi-run: mpirun, whichever the node has
