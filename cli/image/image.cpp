@@ -10,7 +10,6 @@
 #include "cli/data/catalogue.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/agent/image/pull.h"
-#include "launcher/image/dockerfile.h"
 #include "launcher/image/name.h"
 #include "launcher/image/registry.h"
 #include "launcher/os/read_file.h"

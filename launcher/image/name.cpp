@@ -30,11 +30,6 @@ std::string repository_of(const std::string& name) {
   return colon == plain.npos || colon < plain.rfind('/') ? plain : plain.substr(0, colon);
 }
 
-std::string digest_in(const std::string& name) {
-  const std::size_t at = name.find('@');
-  return at == name.npos ? "" : name.substr(at + 1);
-}
-
 std::string mirrored(const std::string& name, const std::map<std::string, std::string>& mirrors) {
   std::string longest;
   for (const auto& [beginning, other] : mirrors) {

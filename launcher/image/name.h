@@ -26,7 +26,10 @@ inline bool is_of_no_registry(const std::string& name) {
   return registry_of(name) == "localhost";
 }
 std::string repository_of(const std::string& name);
-std::string digest_in(const std::string& name);  // sha256:<hex>; empty: there is none
+inline std::string digest_in(const std::string& name) {  // sha256:<hex>; empty: there is none
+  const std::size_t at = name.find('@');
+  return at == name.npos ? "" : name.substr(at + 1);
+}
 inline std::string with_digest(const std::string& name, const std::string& digest) {
   return repository_of(name) + "@" + digest;
 }

@@ -81,7 +81,7 @@ std::uint64_t namespace_of(pid_t pid) {
   return ::stat(namespace_path(pid).c_str(), &facts) == 0 ? facts.st_ino : 0;
 }
 
-std::string note_path(const std::string& spool) {
+std::string holder_note(const std::string& spool) {
   return spool + "/holder";
 }
 
@@ -242,8 +242,8 @@ Result<ContainerProcesses> ContainerProcesses::of(pid_t holder, const std::strin
   const auto process = read_process(holder);
   if (!process) return Error{"the container has ended"};
   const std::string note = note_of(*process, boot_id);
-  if (!replace_file(note_path(spool), note, 0600, Durable::in_cache)) {
-    return system_error("write " + note_path(spool));
+  if (!replace_file(holder_note(spool), note, 0600, Durable::in_cache)) {
+    return system_error("write " + holder_note(spool));
   }
   ContainerProcesses found = noted(spool, boot_id);
   if (found.namespace_) return found;
@@ -252,7 +252,7 @@ Result<ContainerProcesses> ContainerProcesses::of(pid_t holder, const std::strin
 
 ContainerProcesses ContainerProcesses::noted(const std::string& spool, const std::string& boot_id) {
   ContainerProcesses found;
-  const std::string note = text_of_file(note_path(spool));
+  const std::string note = text_of_file(holder_note(spool));
   const auto words = words_in(note);
   const auto number = words.size() == 3 ? read_integer(words[1]) : std::nullopt;
   if (!number) return found;

@@ -79,7 +79,7 @@ int code_of(const ExitStatus& status) {
 constexpr int no_connection = 255;
 
 // A longer line is passed on in pieces.
-constexpr std::size_t line_limit_bytes = 64u << 10;
+constexpr std::size_t remote_line_limit_bytes = 64u << 10;
 constexpr int output_lost = 128 + SIGPIPE;
 
 void print(const std::string& text) {
@@ -106,7 +106,7 @@ void RemoteRun::write(std::string_view bytes) {
   std::string whole;
   for (const char byte : bytes) {
     line += byte;
-    if (byte != '\n' && line.size() < line_limit_bytes) continue;
+    if (byte != '\n' && line.size() < remote_line_limit_bytes) continue;
     whole += label + line + (byte == '\n' ? "" : "\n");
     line.clear();
   }

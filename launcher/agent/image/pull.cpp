@@ -236,10 +236,6 @@ ProgramEnd ImageFetch::run(const Words& words) {
   return run_watched({.argv = words, .environment = environment_});
 }
 
-std::string images_in(const std::string& home) {
-  return home + "/images";
-}
-
 std::string unpacked_image(const std::string& images, const std::string& name) {
   return images + "/" + content_hash_of(name);
 }

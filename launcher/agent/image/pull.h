@@ -84,7 +84,9 @@ class ImageFetch {
   ContainerRuntime runtime_ = ContainerRuntime::podman;
 };
 
-std::string images_in(const std::string& home);
+inline std::string images_in(const std::string& home) {
+  return home + "/images";
+}
 // In `images`, by name_on_node.
 std::string unpacked_image(const std::string& images, const std::string& name);
 
