@@ -6,7 +6,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <system_error>
-#include <utility>
 
 #include "cli/terminal/terminal.h"
 #include "launcher/os/fd.h"

@@ -24,7 +24,6 @@
 
 #include "launcher/agent/node/process_scan.h"
 #include "launcher/os/child.h"
-#include "launcher/os/fd.h"
 #include "launcher/os/read_file.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
