@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/client/connection.h"
 #include "cli/client/start.h"
 #include "cli/data/outputs.h"
 #include "cli/health/cluster/pairs.h"

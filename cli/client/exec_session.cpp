@@ -3,14 +3,18 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include "cli/terminal/terminal.h"
+#include "launcher/os/child.h"
 #include "launcher/os/fd.h"
+#include "launcher/os/read_file.h"
 #include "scheduler/model/exit_code.h"
 
 namespace muster {
@@ -24,6 +28,25 @@ constexpr std::int64_t window_bytes = 1 << 20;
 
 // So much a pipe takes at once when poll says that it takes something.
 constexpr std::size_t pipe_piece_bytes = 4096;
+
+namespace fs = std::filesystem;
+
+constexpr Milliseconds keygen_limit{10000};
+
+Status make_keys(const fs::path& place, const JobId& job) {
+  if (::mkdir(place.c_str(), 0700) != 0) return system_error("make " + place.string());
+  for (const char* name : {"identity", "host"}) {
+    const auto made = run_within({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C",
+                                  "muster-" + job.value, "-f", (place / name).string()},
+                                 keygen_limit);
+    if (made) continue;
+    return Error{"cannot make ssh keys for job " + job.value + ": " + made.error().message +
+                 "; ssh-keygen is of the package openssh-client"};
+  }
+  const std::string known = "muster-" + job.value + " " + text_of_file(place / "host.pub");
+  if (replace_file(place / "known_hosts", known, 0600, Durable::in_cache)) return Done{};
+  return system_error("write " + (place / "known_hosts").string());
+}
 
 }  // namespace
 
@@ -168,6 +191,22 @@ void ExecSession::pass_size() {
   control.rows = shape.rows;
   control.columns = shape.columns;
   if (!client_.send(control)) input_open_ = false;
+}
+
+// Whole or not at all, and who comes at the same time takes those of the first.
+Result<SshKeys> ssh_keys_of(const Home& home, const JobId& job) {
+  const fs::path directory = ssh_directory(home, job);
+  std::error_code ignored;
+  if (!fs::exists(directory, ignored)) {
+    const fs::path made = directory.string() + "." + std::to_string(::getpid());
+    const Status keys = make_keys(made, job);
+    if (keys) fs::rename(made, directory, ignored);
+    fs::remove_all(made, ignored);
+    if (!keys) return keys.error();
+  }
+  SshKeys keys{text_of_file(directory / "host"), text_of_file(directory / "identity.pub")};
+  if (!keys.host_key.empty() && !keys.authorized_key.empty()) return keys;
+  return Error{"cannot read the ssh keys of job " + job.value + " in " + directory.string()};
 }
 
 }  // namespace muster

@@ -4,14 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 #include <unistd.h>
 
-#include "cli/client/connection.h"
+#include "cli/client/start.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/raw_terminal.h"
+#include "launcher/controller/store/home.h"
+#include "launcher/wire/agent_request.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
 
@@ -59,5 +63,16 @@ class ExecSession {
   bool input_open_ = true;
   bool output_ends_ = false;
 };
+
+// The keys with which OpenSSH reaches the nodes of one job over muster's own connection: of the
+// person, and of the nodes. Made once, below the job's directory in the state directory, which is
+// removed with the job. Private parts are 0600.
+
+inline std::filesystem::path ssh_directory(const Home& home, const JobId& job) {
+  return home.job(job) / "ssh";  // identity, identity.pub, host, host.pub, known_hosts
+}
+
+// What a node is given; made where there is none yet.
+Result<SshKeys> ssh_keys_of(const Home& home, const JobId& job);
 
 }  // namespace muster

@@ -3,15 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
-#include <sstream>
 
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/os/child.h"
+#include "scheduler/text/text.h"
 #include "templates/cluster/file.h"
 #include "templates/cluster/images.h"
 #include "templates/cluster/target.h"
@@ -22,15 +21,6 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> split_paths(const std::string& list) {
-  std::istringstream stream(list);
-  std::vector<std::string> paths;
-  for (std::string path; std::getline(stream, path, ':');) {
-    if (!path.empty()) paths.push_back(path);
-  }
-  return paths;
-}
 
 std::vector<std::string> user_cluster_files() {
   std::string config = environment("XDG_CONFIG_HOME");
@@ -51,7 +41,9 @@ std::vector<std::string> user_cluster_files() {
 std::vector<std::string> cluster_files(const CommonOptions& common) {
   if (!common.cluster_files.empty()) return common.cluster_files;
   const std::string config = environment("MUSTER_CONFIG");
-  return config.empty() ? user_cluster_files() : split_paths(config);
+  if (config.empty()) return user_cluster_files();
+  const auto paths = words_in(config, ":");
+  return {paths.begin(), paths.end()};
 }
 
 std::string working_directory() {

@@ -23,8 +23,8 @@ struct KnownTargets {
   ImageSettings images;
   std::vector<DatastoreFile> datastores;
   std::string default_datastore;
-  DataCacheSettings data;          // of the first file that says any
-  std::vector<Finding> findings;   // about the cluster files
+  DataCacheSettings data;         // of the first file that says any
+  std::vector<Finding> findings;  // about the cluster files
 };
 
 // From --cluster, else $MUSTER_CONFIG (files, separated by `:`), else

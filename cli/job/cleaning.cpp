@@ -6,13 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
 #include "cli/job/report.h"
 #include "cli/terminal/files.h"
-#include "launcher/controller/store/home.h"
 #include "launcher/controller/store/job_leavings.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"

@@ -4,8 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "cli/client/connection.h"
-#include "cli/terminal/table.h"
+#include "cli/client/start.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
 
@@ -166,9 +165,7 @@ bool is_worth_showing(const NodeLine& node) {
 }
 
 void sort_by_name(std::vector<NodeLine>& nodes) {
-  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeLine& a, const NodeLine& b) {
-    return natural_less(a.node, b.node);
-  });
+  std::ranges::stable_sort(nodes, natural_less, &NodeLine::node);
 }
 
 std::optional<std::vector<NodeLine>> ask_running_for_nodes(const Home& home) {
@@ -188,8 +185,8 @@ std::vector<NodeLine> nodes_if_running(const Home& home) {
 
 // GPUs are a column where any node has one.
 Table table_of_nodes(const std::vector<NodeLine>& nodes) {
-  const bool with_gpus = std::any_of(
-      nodes.begin(), nodes.end(), [](const NodeLine& node) { return node.gpus.value_or(0) > 0; });
+  const auto has_gpus = [](const NodeLine& node) { return node.gpus.value_or(0) > 0; };
+  const bool with_gpus = std::ranges::any_of(nodes, has_gpus);
   std::vector<std::string> header{"NODE", "LINK", "HOST", "JOB", "CONNECTED IN", "DRAINED"};
   if (with_gpus) header.insert(header.begin() + 3, "GPUS");
   Table table(header);

@@ -1,11 +1,21 @@
 #include "cli/job/report.h"
 
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/job/launch_report.h"
+#include "cli/terminal/table.h"
+#include "cli/terminal/terminal.h"
 #include "launcher/staging/content_hash.h"
+#include "launcher/wire/json_fields.h"
+#include "launcher/wire/record_codec.h"
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
+#include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -121,6 +131,179 @@ Document tree_document(const Tree& tree) {
   return out;
 }
 
+std::string run_time(const Store& store, const JobRow& row, Time now) {
+  if (!row.started_at) return "";
+  const auto records = row.attempts > 1 ? store.records_of(JobId{row.name}) : Error{};
+  if (records) return elapsed_text(running_time(summarize(*records), now));
+  return elapsed_text(row.ended_at.value_or(now) - *row.started_at);
+}
+
+// A job that waits has the nodes of its last attempt no more.
+std::size_t nodes_now(const JobRow& row) {
+  const bool waits = row.state == "Queued" || row.state == "NotStarted";
+  if (row.ended_at || waits || row.nodes.empty()) return 0;
+  return static_cast<std::size_t>(std::count(row.nodes.begin(), row.nodes.end(), ',')) + 1;
+}
+
+// "2-4 nodes, 3 now"
+std::string range(const JobRow& row, const char* unit) {
+  const std::size_t nodes = nodes_now(row);
+  return std::to_string(row.nodes_min) + "-" + std::to_string(row.nodes_max) + unit +
+         (nodes == 0 ? "" : ", " + std::to_string(nodes) + " now");
+}
+
+// A screen has room for these; all are in the JSON report and in the trace.
+constexpr std::size_t nodes_shown = 5;
+
+double ms_of(std::int64_t us) {
+  return static_cast<double>(us) / 1000;
+}
+
+std::string ms_text(std::int64_t us) {
+  return printed(us < 10'000 ? "%.1f ms" : "%.0f ms", ms_of(us));
+}
+
+std::int64_t begun_us(const LaunchProfile& profile) {
+  std::int64_t first = 0;
+  for (const NodeLaunch& node : profile.nodes) {
+    for (const LaunchPhase& phase : node.phases) first = std::min(first, phase.begun_us);
+  }
+  return first;
+}
+
+Document slowest_document(const LaunchProfile& profile) {
+  const auto slowest = slowest_node(profile);
+  if (!slowest) return nullptr;
+  return Document{{"node", slowest->node.value},
+                  {"ms", ms_of(slowest->took_us)},
+                  {"phase", slowest->phase.name},
+                  {"phase_ms", ms_of(slowest->phase.took_us)},
+                  {"sentence", slowest->sentence}};
+}
+
+Document host_document(const NodeLaunch& node) {
+  Document out;
+  out["node"] = node.node.value;
+  out["ms"] = ms_of(node.took_us());
+  out["kept_connection"] = node.kept_connection;
+  out["methods"] = value_or_null(node.methods);
+  out["through"] = value_or_null(node.through);
+  out["phases"] = Document::object();
+  for (const LaunchPhase& phase : node.phases) out["phases"][phase.name] = ms_of(phase.took_us);
+  return out;
+}
+
+const NodeLaunch& slowest_in(const LaunchProfile& profile, const std::string& phase) {
+  const auto took = [&](const NodeLaunch& node) { return node.took_us(phase); };
+  return *std::ranges::max_element(profile.nodes, {}, took);
+}
+
+Table phases_table(const LaunchProfile& profile) {
+  Table table({"PHASE", "MEDIAN", "P99", "SLOWEST", "NODE"});
+  for (const std::string& phase : launch_phase_names(profile)) {
+    const NodeLaunch& slowest = slowest_in(profile, phase);
+    table.add({phase, ms_text(quantile_us(profile, phase, 0.5)),
+               ms_text(quantile_us(profile, phase, 0.99)), ms_text(slowest.took_us(phase)),
+               slowest.node.value});
+  }
+  return table;
+}
+
+Table nodes_table(const LaunchProfile& profile) {
+  std::vector<NodeLaunch> nodes = profile.nodes;
+  const auto took = [](const NodeLaunch& node) { return node.took_us(); };
+  std::ranges::stable_sort(nodes, std::greater{}, took);
+  nodes.resize(std::min(nodes.size(), nodes_shown));
+  Table table({"SLOWEST NODES", "TOOK", "PHASES"});
+  for (const NodeLaunch& node : nodes) {
+    std::string told = node.kept_connection ? "kept its connection" : "";
+    for (const LaunchPhase& phase : node.phases) {
+      told += (told.empty() ? "" : ", ") + phase.name + " " + ms_text(phase.took_us);
+    }
+    table.add({node.node.value, ms_text(node.took_us()), told});
+  }
+  return table;
+}
+
+Document event(const char* kind, const std::string& name, std::size_t row) {
+  return Document{{"name", name}, {"ph", kind}, {"pid", 1}, {"tid", row}};
+}
+
+Document label(const char* what, const std::string& text, std::size_t row) {
+  Document out = event("M", what, row);
+  out["args"] = Document{{"name", text}};
+  return out;
+}
+
+// What the option's value is when none is given.
+constexpr const char* without_file = "true";
+
+constexpr const char* masked = "***";
+// A shorter value would be found in many places that have nothing to do with it.
+constexpr std::size_t shortest_replaced = 4;
+
+bool is_secret_name(const std::string& name) {
+  static constexpr std::array<std::string_view, 13> words{
+      "key",  "apikey",     "token",      "secret",      "password", "passwd", "pwd",
+      "pass", "passphrase", "credential", "credentials", "sas",      "pat"};
+  const std::string plain = folded(name);  // MY-Key.x as my_key.x
+  return std::ranges::any_of(words_in(plain, "_."), [](std::string_view part) {
+    return std::ranges::find(words, part) != words.end();
+  });
+}
+
+// `https://user:password@host`, `…?sig=…`.
+void mask_urls(std::string& text) {
+  for (std::size_t at = 0; (at = text.find("://", at)) != text.npos; at += 3) {
+    const std::size_t end = std::min(text.find_first_of("/ \t\n\"'", at + 3), text.size());
+    const std::size_t host = text.rfind('@', end);
+    if (host != text.npos && host > at + 3) text.replace(at + 3, host - at - 3, masked);
+  }
+  for (const std::string name : {"?sig=", "&sig=", "?token=", "&token="}) {
+    for (std::size_t at = 0; (at = text.find(name, at)) != text.npos;) {
+      at += name.size();
+      const std::size_t end = std::min(text.find_first_of("& \t\n\"'", at), text.size());
+      text.replace(at, end - at, masked);
+    }
+  }
+}
+
+void mask_texts(Document& value) {
+  if (value.is_string()) {
+    std::string text = with_expressions(value.get<std::string>());
+    mask_urls(text);
+    value = text;
+  }
+  for (Document& item : value) {
+    if (value.is_structured()) mask_texts(item);
+  }
+}
+
+template <class T>
+void in_seconds(Document&, const T&) {}
+template <class R, class P>
+void in_seconds(Document& out, const std::chrono::duration<R, P>& value) {
+  const auto ms = std::chrono::duration_cast<Milliseconds>(value).count();
+  out = ms % 1000 == 0 ? Document(ms / 1000) : Document(static_cast<double>(ms) / 1000);
+}
+template <HasFields T>
+void in_seconds(Document& out, const T& value);
+template <class T>
+void in_seconds(Document& out, const std::optional<T>& value) {
+  if (value) in_seconds(out, *value);
+}
+template <class T>
+void in_seconds(Document& out, const std::vector<T>& values) {
+  for (std::size_t i = 0; i < values.size() && i < out.size(); ++i) in_seconds(out[i], values[i]);
+}
+template <HasFields T>
+void in_seconds(Document& out, const T& value) {
+  T::fields(value, [&out](const char* name, const auto& field) {
+    const auto found = out.find(name);
+    if (found != out.end()) in_seconds(*found, field);
+  });
+}
+
 }  // namespace
 
 Document row_document(const JobRow& row) {
@@ -146,10 +329,6 @@ Document row_document(const JobRow& row) {
   const Document tags = Document::parse(row.tags, nullptr, false);
   out["tags"] = tags.is_object() ? tags : Document::object();
   return out;
-}
-
-Document rows_document(const std::vector<JobRow>& rows) {
-  return list_of(rows, row_document);
 }
 
 JobSummary summary_of(const JobRow& row, const JobHistory& history) {
@@ -205,6 +384,144 @@ std::string why_no_history(const FoundJob& found) {
   return "the records of job " + found.row.name +
          " were removed (journal in retention.yml); `muster status " + found.row.name +
          " -o json` shows the summary that is left";
+}
+
+Milliseconds running_time(const JobSummary& job, Time now) {
+  Milliseconds total{0};
+  for (const AttemptSummary& attempt : job.attempts) {
+    if (!attempt.started) continue;
+    total += attempt.ended.value_or(job.ended.value_or(now)) - *attempt.started;
+  }
+  return total;
+}
+
+std::string job_table_text(const Store& store, const std::vector<JobRow>& rows,
+                           const CommonOptions& common) {
+  const Time now = wall_clock_now();
+  const bool with_nodes = std::any_of(rows.begin(), rows.end(), is_elastic_row);
+  std::vector<std::string> head = {"NAME",  "STATE", "COMPUTE", "SUBMITTED", "RAN FOR",
+                                   "TRIES", "STEP",  "EXIT",    "REASON"};
+  if (with_nodes) head.insert(head.begin() + 3, "NODES");
+  Table table(head);
+  for (const JobRow& row : rows) {
+    std::vector<std::string> line = {row.name,
+                                     row.state,
+                                     row.compute,
+                                     ago_text(row.submitted_at, now),
+                                     run_time(store, row, now),
+                                     row.attempts == 0 ? "" : std::to_string(row.attempts),
+                                     number_cell(row.step),
+                                     number_cell(row.exit_code),
+                                     row.reason};
+    if (with_nodes) line.insert(line.begin() + 3, nodes_cell(row));
+    table.add(std::move(line));
+  }
+  return table.text(common);
+}
+
+std::string node_range_text(const JobRow& row) {
+  return range(row, " nodes");
+}
+
+std::string nodes_cell(const JobRow& row) {
+  if (is_elastic_row(row)) return range(row, "");
+  return row.nodes_max > 0 ? std::to_string(row.nodes_max) : "";
+}
+
+Document launch_document(const std::optional<LaunchProfile>& profile) {
+  if (!profile) return nullptr;
+  return Document{{"attempt", profile->attempt.value},
+                  {"slowest", slowest_document(*profile)},
+                  {"hosts", list_of(profile->nodes, host_document)}};
+}
+
+std::string launch_text(const LaunchProfile& profile, int width, bool color) {
+  const auto slowest = slowest_node(profile);
+  std::string text = "launch of attempt " + std::to_string(profile.attempt.value) + "; ";
+  text += slowest ? "slowest: " + slowest->sentence + "\n" : "nothing is known of its nodes yet\n";
+  if (!slowest) return text;
+  return text + phases_table(profile).text(width, color) + "\n" +
+         nodes_table(profile).text(width, color);
+}
+
+Document chrome_trace(const std::string& job, const LaunchProfile& profile) {
+  Document events = Document::array();
+  events.push_back(label("process_name", "launch of " + job, 0));
+  const std::int64_t begun = begun_us(profile);
+  for (std::size_t row = 0; row < profile.nodes.size(); ++row) {
+    const NodeLaunch& node = profile.nodes[row];
+    events.push_back(label("thread_name", node.node.value, row));
+    for (const LaunchPhase& phase : node.phases) {
+      Document one = event("X", phase.name, row);
+      one["ts"] = phase.begun_us - begun;
+      one["dur"] = phase.took_us;
+      events.push_back(std::move(one));
+    }
+  }
+  return Document{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
+}
+
+void add_profile_option(Arguments& of, std::string& value) {
+  of.flag("--profile", value,
+          "Show where the time of the launch went, and write its trace (--profile=FILE; else "
+          "JOB-launch-trace.json) for chrome://tracing");
+}
+
+int report_launch(const FoundJob& found, const std::string& value, const CommonOptions& common) {
+  if (value.empty()) return 0;
+  const auto history = history_of(found);
+  if (!history) return print_error(history.error().message, internal_error, common);
+  const auto profile = launch_profile(history->records, history->links);
+  if (!profile) {
+    notice("job " + found.row.name + " has not been allocated any node yet: there is no launch " +
+               "to report",
+           common);
+    return 0;
+  }
+  const int width = is_terminal(Stream::err) ? terminal_width(Stream::err) : 0;
+  write_all(Stream::err, launch_text(*profile, width, wants_color(common.color, Stream::err)));
+  const std::string path = value == without_file ? found.row.name + "-launch-trace.json" : value;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << chrome_trace(found.row.name, *profile).dump() << "\n";
+  file.close();
+  if (!file) {
+    return print_error(
+        "cannot write the trace to " + path + ": name another file with --profile=FILE",
+        internal_error, common);
+  }
+  notice("trace of the launch: " + path, common);
+  return 0;
+}
+
+JobSpec without_secrets(JobSpec spec) {
+  const auto hide = [&spec](std::string& value) {
+    const bool is_long = value.size() >= shortest_replaced;
+    if (is_long) spec.command = replaced(std::move(spec.command), value, masked);
+    value = masked;
+  };
+  for (auto& [name, value] : spec.environment_variables) {
+    if (is_secret_name(name)) hide(value);
+  }
+  for (auto& [name, input] : spec.inputs) {
+    if (input.is_literal && is_secret_name(name)) hide(input.literal);
+  }
+  for (auto& [name, value] : spec.tags) {
+    if (is_secret_name(name)) hide(value);
+  }
+  mask_urls(spec.command);
+  return spec;
+}
+
+std::string with_expressions(const std::string& text) {
+  return replaced(replaced(text, "\x01", "${{"), "\x02", "}}");
+}
+
+Document spec_document(const JobSpec& spec) {
+  const JobSpec shown = without_secrets(spec);
+  Document out = Document::parse(encode_spec(shown), nullptr, false);
+  in_seconds(out, shown);
+  mask_texts(out);
+  return out;
 }
 
 }  // namespace muster

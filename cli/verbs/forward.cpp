@@ -15,8 +15,7 @@
 
 #include "cli/client/exec_session.h"
 #include "cli/client/start.h"
-#include "cli/job/memory.h"
-#include "cli/job/ssh_keys.h"
+#include "cli/job/plan.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/os/fd.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
-#include "cli/job/check.h"
+#include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"

@@ -7,7 +7,6 @@
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
 #include "cli/job/report.h"
-#include "cli/job/table.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
@@ -46,7 +45,7 @@ int list_jobs(const ListOptions& options, const CommonOptions& common) {
       write_all(Stream::out, job_table_text(*store, rows, common));
     return 0;
   }
-  return print_document(rows_document(rows), common);
+  return print_document(list_of(rows, row_document), common);
 }
 
 void add_list(CommandLine& line) {

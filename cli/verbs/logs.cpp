@@ -4,7 +4,7 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/output_merger.h"
+#include "cli/client/log_follower.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"

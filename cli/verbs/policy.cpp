@@ -9,7 +9,7 @@
 #include "cli/client/find.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/targets.h"
-#include "cli/job/check.h"
+#include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/files.h"

@@ -4,7 +4,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/job/launch_report.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"
 #include "cli/job/submission.h"

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <sstream>
 
+#include "cli/client/exec_session.h"
 #include "cli/client/find.h"
 #include "cli/client/start.h"
-#include "cli/job/ssh_keys.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/model/exit_code.h"

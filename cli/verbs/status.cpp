@@ -8,14 +8,11 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/log_follower.h"
 #include "cli/client/start.h"
 #include "cli/client/targets.h"
-#include "cli/job/launch_report.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"
-#include "cli/job/table.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/progress_line.h"
@@ -50,7 +47,7 @@ std::string overview_text(const CommonOptions& common) {
     if (!nodes.empty()) text += "\n" + table_of_nodes(nodes).text(common);
     return text;
   }
-  const Document out{{"jobs", rows_document(rows)}, {"nodes", nodes_document(nodes)}};
+  const Document out{{"jobs", list_of(rows, row_document)}, {"nodes", nodes_document(nodes)}};
   return or_end(document_text(out, common), usage_error);
 }
 

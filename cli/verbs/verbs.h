@@ -33,7 +33,7 @@ struct RunOptions {
   SubmitRequest submit;
   bool detach = false;
   std::string save_as;  // the spec as queued, as YAML
-  std::string profile;  // see cli/job/launch_report.h
+  std::string profile;  // see cli/job/report.h
 };
 int run_job(const RunOptions& options, const CommonOptions& common);
 int submit_only(const RunOptions& options, const CommonOptions& common);

@@ -9,7 +9,6 @@
 
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/start.h"
 #include "cli/job/report.h"
 #include "cli/terminal/document.h"
@@ -69,7 +68,7 @@ void read_again(Awaited& awaited, const CommonOptions& common) {
 
 int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
   if (wants_table(common)) return code;
-  const int printed = print_document(rows_document(awaited.rows), common);
+  const int printed = print_document(list_of(awaited.rows, row_document), common);
   return code != 0 ? code : printed;
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "launcher/agent/agent.h"
-#include "launcher/agent/exec/endpoint.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node_check.h"

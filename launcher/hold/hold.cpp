@@ -1,6 +1,3 @@
-#include "launcher/hold/hold.h"
-
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -13,7 +10,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -52,11 +48,7 @@ bool receive(int socket, Request& request) {
   char text[hold_message_bytes];
   alignas(cmsghdr) char space[CMSG_SPACE(sizeof request.files)];
   iovec place{text, sizeof text};
-  msghdr message{};
-  message.msg_iov = &place;
-  message.msg_iovlen = 1;
-  message.msg_control = space;
-  message.msg_controllen = sizeof space;
+  msghdr message{nullptr, 0, &place, 1, space, sizeof space, 0};
   const ssize_t got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   const cmsghdr* const files = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr;
   if (files == nullptr || files->cmsg_type != SCM_RIGHTS) return false;
@@ -149,8 +141,7 @@ class Holder {
   // Those that nobody asked for were left to process 1.
   void reap() {
     int status = 0;
-    for (pid_t dead = ::waitpid(-1, &status, WNOHANG); dead > 0;
-         dead = ::waitpid(-1, &status, WNOHANG)) {
+    for (pid_t dead = 0; (dead = ::waitpid(-1, &status, WNOHANG)) > 0;) {
       const auto known = ids_.find(dead);
       if (known == ids_.end()) continue;
       say(socket_, "ended " + known->second + " " + std::to_string(status));

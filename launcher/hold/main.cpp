@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "launcher/hold/hold.h"
+#include "launcher/hold/protocol.h"
 
 int main(int count, char** words) {
   if (count == 2) return muster::hold(words[1]);

@@ -19,6 +19,9 @@ inline constexpr char hold_directory = 'D';
 inline constexpr char hold_argument = 'A';  // the first is looked up in PATH
 inline constexpr char hold_terminal = 'T';  // standard input is one: it becomes the session's
 
+// muster-hold itself: needs nothing of the image; one thread; returns the exit code.
+int hold(const char* socket_path);
+
 inline constexpr unsigned hold_message_bytes = 256;
 inline constexpr int hold_descriptors = 5;
 

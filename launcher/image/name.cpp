@@ -24,27 +24,10 @@ std::string whole_image_name(const std::string& image) {
   return last.find_first_of(":@") == last.npos ? whole + ":latest" : whole;
 }
 
-std::string registry_of(const std::string& name) {
-  return name.substr(0, name.find('/'));
-}
-
-bool is_of_no_registry(const std::string& name) {
-  return registry_of(name) == "localhost";
-}
-
 std::string repository_of(const std::string& name) {
   const std::string plain = name.substr(0, name.find('@'));
   const std::size_t colon = plain.rfind(':');
   return colon == plain.npos || colon < plain.rfind('/') ? plain : plain.substr(0, colon);
-}
-
-std::string digest_in(const std::string& name) {
-  const std::size_t at = name.find('@');
-  return at == name.npos ? "" : name.substr(at + 1);
-}
-
-std::string with_digest(const std::string& name, const std::string& digest) {
-  return repository_of(name) + "@" + digest;
 }
 
 std::string mirrored(const std::string& name, const std::map<std::string, std::string>& mirrors) {

@@ -18,12 +18,21 @@ std::string whole_image_name(const std::string& image);
 
 // The following take whole names.
 
-std::string registry_of(const std::string& name);  // docker.io, host:5000
+inline std::string registry_of(const std::string& name) {  // docker.io, host:5000
+  return name.substr(0, name.find('/'));
+}
 // No registry has it: it is on a machine, or is not.
-bool is_of_no_registry(const std::string& name);
+inline bool is_of_no_registry(const std::string& name) {
+  return registry_of(name) == "localhost";
+}
 std::string repository_of(const std::string& name);
-std::string digest_in(const std::string& name);  // sha256:<hex>; empty: there is none
-std::string with_digest(const std::string& name, const std::string& digest);
+inline std::string digest_in(const std::string& name) {  // sha256:<hex>; empty: there is none
+  const std::size_t at = name.find('@');
+  return at == name.npos ? "" : name.substr(at + 1);
+}
+inline std::string with_digest(const std::string& name, const std::string& digest) {
+  return repository_of(name) + "@" + digest;
+}
 // The longest beginning that has a mirror is replaced.
 std::string mirrored(const std::string& name, const std::map<std::string, std::string>& mirrors);
 bool is_image_allowed(const std::string& name, const std::vector<std::string>& patterns);

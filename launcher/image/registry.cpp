@@ -1,13 +1,19 @@
 #include "launcher/image/registry.h"
 
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "launcher/image/name.h"
 #include "launcher/os/child.h"
+#include "launcher/os/read_file.h"
 #include "launcher/staging/content_hash.h"
+#include "launcher/staging/source_tree.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -26,8 +32,7 @@ std::string platform() {
 }
 
 std::int64_t size_in(const Json& part) {
-  const auto size = part.value("size", std::int64_t{0});
-  return std::clamp(size, std::int64_t{0}, std::int64_t{1} << 50);
+  return std::clamp(part.value("size", std::int64_t{0}), std::int64_t{0}, std::int64_t{1} << 50);
 }
 
 std::string fitting(const Json& list) {
@@ -52,6 +57,130 @@ RegistryAnswer why_not(const std::string& name, const Error& failed) {
                         words};
   }
   return RegistryUnknown{words};
+}
+
+// docker's own name of its hub, under which its logins are.
+constexpr const char* hub = "https://index.docker.io/v1/";
+
+// "https://host/v1/" and "host" are the same.
+std::string plain_key(std::string key) {
+  if (key == hub) return "docker.io";
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (key.starts_with(scheme))
+      return key.substr(scheme.size(), key.find('/', scheme.size()) - scheme.size());
+  }
+  return key;
+}
+
+// A key is a registry, or the beginning of a name in it: the longest counts.
+std::string best_key(const Json& entries, const std::string& name) {
+  std::string best, best_plain;
+  for (const auto& [key, value] : entries.items()) {
+    const std::string plain = plain_key(key);
+    const bool fits = repository_of(name) == plain || name.starts_with(plain + "/");
+    if (!fits || plain.empty() || plain.size() <= best_plain.size()) continue;
+    best = key;
+    best_plain = plain;
+  }
+  return best;
+}
+
+std::string login_text(const std::string& registry, const Json& entry) {
+  Json logins = {{registry, entry}};
+  if (registry == "docker.io") logins[hub] = entry;  // docker asks for that
+  return Json{{"auths", logins}}.dump();
+}
+
+Result<std::string> by_helper(const std::string& helper, const std::string& name,
+                              const AskHelper& ask) {
+  const std::string registry = registry_of(name);
+  const auto answer = ask(helper, registry == "docker.io" ? hub : registry);
+  if (!answer) return answer.error();
+  const Json json = Json::parse(*answer, nullptr, false);
+  if (!json.is_object()) return Error{"docker-credential-" + helper + " gave no JSON"};
+  const std::string user = json.value("Username", ""), secret = json.value("Secret", "");
+  if (secret.empty()) return std::string();
+  if (user == "<token>") return login_text(registry, {{"identitytoken", secret}});
+  return login_text(registry, {{"auth", encode_base64(user + ":" + secret)}});
+}
+
+// $REGISTRY_AUTH_FILE alone where it is set, else podman's, then docker's.
+std::vector<std::string> login_files() {
+  const std::string chosen = environment("REGISTRY_AUTH_FILE");
+  if (!chosen.empty()) return {chosen};
+  std::string runtime = environment("XDG_RUNTIME_DIR");
+  if (runtime.empty()) runtime = "/run/user/" + std::to_string(::getuid());
+  std::string docker = environment("DOCKER_CONFIG");
+  if (docker.empty()) docker = environment("HOME") + "/.docker";
+  return {runtime + "/containers/auth.json", docker + "/config.json"};
+}
+
+// "FROM [--platform=…] IMAGE [AS NAME]"
+struct From {
+  std::string image;  // as written
+  std::string stage;
+};
+
+std::optional<From> from_of(std::string_view line) {
+  auto words = words_in(line);
+  if (words.empty() || lower_case(words[0]) != "from") return std::nullopt;
+  std::erase_if(words, [](std::string_view word) { return word.starts_with("--"); });
+  if (words.size() < 2) return std::nullopt;
+  const bool is_named = words.size() >= 4 && lower_case(words[2]) == "as";
+  return From{std::string(words[1]), is_named ? lower_case(words[3]) : ""};
+}
+
+using BuildArguments = std::map<std::string, std::string>;
+
+void take_argument(std::string_view line, BuildArguments& arguments) {
+  const auto words = words_in(line);
+  if (words.size() < 2 || lower_case(words[0]) != "arg") return;
+  const std::size_t equals = words[1].find('=');
+  if (equals == words[1].npos) return;
+  std::string value(words[1].substr(equals + 1));
+  std::erase_if(value, [](char c) { return c == '"' || c == '\''; });
+  arguments[std::string(words[1].substr(0, equals))] = value;
+}
+
+std::string filled_in(std::string text, const BuildArguments& arguments) {
+  for (auto at = arguments.rbegin(); at != arguments.rend(); ++at) {  // longer names first
+    text = replaced(std::move(text), "${" + at->first + "}", at->second);
+    text = replaced(std::move(text), "$" + at->first, at->second);
+  }
+  return text;
+}
+
+// Each line with the image that it begins a stage of, where that is none of the file's own.
+template <class Visit>
+void visit_lines(std::string_view dockerfile, const Visit& visit) {
+  BuildArguments arguments;
+  std::set<std::string> stages = {"scratch"};
+  while (!dockerfile.empty()) {
+    const std::string_view line = take_until(dockerfile, '\n');
+    const auto from = from_of(line);
+    if (!from) {
+      take_argument(line, arguments);
+      visit(line, {}, {});
+      continue;
+    }
+    const std::string image = filled_in(from->image, arguments);
+    const bool is_other = !stages.contains(lower_case(image));
+    visit(line, from->image, is_other ? image : "");
+    if (!from->stage.empty()) stages.insert(from->stage);
+  }
+}
+
+Result<std::string> hash_of_file(const std::string& path) {
+  const auto file = open_regular_file(path);
+  if (!file) return file.error();
+  constexpr std::size_t piece_bytes = 1u << 20;
+  ContentHash hash;
+  std::string piece;
+  for (std::int64_t at = 0; read_at(file->get(), at, piece_bytes, piece); at += piece.size()) {
+    if (piece.empty()) return hash.finish();
+    hash.add(piece);
+  }
+  return system_error("read " + path);
 }
 
 }  // namespace
@@ -122,6 +251,122 @@ std::string plain_words(std::string_view said) {
     if (words.ends_with('"')) words.pop_back();
   }
   return shortened(without_controls(replaced(words, "\\\"", "'")), most_bytes);
+}
+
+Result<std::string> login_in(std::string_view text, const std::string& name, const AskHelper& ask) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::string();
+  try {
+    const Json helpers = json.value("credHelpers", Json::object());
+    if (const auto key = best_key(helpers, name); !key.empty()) {
+      return by_helper(helpers.at(key).get<std::string>(), name, ask);
+    }
+    const Json logins = json.value("auths", Json::object());
+    const auto key = best_key(logins, name);
+    const Json entry = key.empty() ? Json::object() : logins.at(key);
+    if (entry.contains("auth") || entry.contains("identitytoken")) {
+      return login_text(plain_key(key), entry);
+    }
+    const std::string store = json.value("credsStore", "");
+    return store.empty() ? std::string() : by_helper(store, name, ask);
+  } catch (const Json::exception&) {
+    return std::string();
+  }
+}
+
+Result<std::string> login_for(const std::string& name, Milliseconds limit) {
+  const AskHelper ask = [limit](const std::string& helper,
+                                const std::string& server) -> Result<std::string> {
+    if (!is_word_of(helper, "-_.")) return Error{"credential helper: not a name"};
+    return run_within({"docker-credential-" + helper, "get"}, limit, server);
+  };
+  for (const std::string& file : login_files()) {
+    auto login = login_in(text_of_file(file), name, ask);
+    if (!login || !login->empty()) return login;
+  }
+  return std::string();
+}
+
+std::vector<std::string> base_images(std::string_view dockerfile) {
+  std::vector<std::string> images;
+  visit_lines(dockerfile, [&](std::string_view, const std::string&, const std::string& image) {
+    const bool is_known = image.empty() || std::ranges::find(images, image) != images.end();
+    if (!is_known) images.push_back(image);
+  });
+  return images;
+}
+
+std::string with_base_images(std::string_view dockerfile,
+                             const std::map<std::string, std::string>& others) {
+  std::string text;
+  visit_lines(dockerfile,
+              [&](std::string_view line, const std::string& written, const std::string& image) {
+                std::string whole(line);
+                const auto other = others.find(image);
+                if (other != others.end())
+                  whole.replace(whole.find(written), written.size(), other->second);
+                text += whole + "\n";
+              });
+  return text;
+}
+
+DockerIgnore::DockerIgnore(std::string_view text) {
+  while (!text.empty()) {
+    std::string_view line = trimmed(take_until(text, '\n'));
+    if (line.empty() || line[0] == '#') continue;
+    const bool keeps = line[0] == '!';
+    if (keeps) line = trimmed(line.substr(1));
+    if (line.starts_with("./")) line.remove_prefix(2);
+    while (line.starts_with('/')) line.remove_prefix(1);
+    while (line.ends_with('/')) line.remove_suffix(1);
+    if (!line.empty()) lines_.push_back({Glob(line), keeps});
+  }
+}
+
+bool DockerIgnore::leaves_out(std::string_view path) const {
+  bool is_out = false;
+  for (const Line& line : lines_) {
+    for (std::size_t end = 0; end != path.npos;) {
+      end = path.find('/', end + 1);
+      if (!line.glob.matches(path.substr(0, end))) continue;
+      is_out = !line.keeps;
+      break;
+    }
+  }
+  return is_out;
+}
+
+Result<std::string> build_hash(const std::filesystem::path& context, std::string_view dockerfile) {
+  const auto tree = walk_source(context, false);
+  if (!tree) return tree.error();
+  const DockerIgnore ignore(text_of_file(context / ".dockerignore"));
+  ContentHash all;
+  const auto add = [&all](std::string_view text) {
+    all.add(text);
+    all.add(std::string_view("\0", 1));
+  };
+  add(dockerfile);
+  for (const SourceEntry& each : tree->entries) {
+    if (ignore.leaves_out(each.entry.path)) continue;
+    const bool is_file = each.entry.entry_kind == TreeEntry::Kind::file;
+    const auto content = is_file ? hash_of_file(each.from) : each.entry.target;
+    if (!content) return content.error();
+    add(each.entry.path);
+    add(std::to_string(static_cast<int>(each.entry.entry_kind)) + " " +
+        std::to_string(each.entry.mode));
+    add(*content);
+  }
+  return all.finish();
+}
+
+// conda of the image: in its PATH, or where Azure's images have it.
+std::string conda_dockerfile(const std::string& image) {
+  return "FROM " + image +
+         "\n"
+         "COPY conda.yml /opt/muster/conda.yml\n"
+         "RUN \"$(command -v conda || echo /opt/miniconda/bin/conda)\" env create"
+         " -p /opt/muster/env -f /opt/muster/conda.yml\n"
+         "ENV PATH=/opt/muster/env/bin:${PATH:-/usr/local/bin:/usr/bin:/bin}\n";
 }
 
 }  // namespace muster

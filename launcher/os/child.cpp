@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,12 +68,6 @@ using Clock = std::chrono::steady_clock;
 constexpr Milliseconds reaping_limit{500};
 constexpr std::size_t said_most = 300;
 
-std::string content_of(const Fd& file) {
-  std::string text;
-  read_whole(file.get(), text);
-  return text;
-}
-
 // Nothing: it has not ended by then.
 std::optional<int> wait_until(pid_t child, Clock::time_point end) {
   Milliseconds pause{1};
@@ -119,13 +112,10 @@ Result<pid_t> spawn(std::span<const std::string> argv, std::span<const Inherit> 
 Result<std::string> run_within(const std::vector<std::string>& argv, Milliseconds limit,
                                std::string_view input) {
   const std::string words = joined(argv, " ");
-  // Files in memory cannot block the way pipes do.
-  const Fd output(::memfd_create("muster-output", MFD_CLOEXEC));
-  const Fd errors(::memfd_create("muster-errors", MFD_CLOEXEC));
-  const Fd given(::memfd_create("muster-input", MFD_CLOEXEC));
-  const bool is_ready = output && errors && given && write_all(given.get(), input) &&
-                        ::lseek(given.get(), 0, SEEK_SET) == 0;
-  if (!is_ready) return Error{"cannot run '" + words + "': no file for its output"};
+  const Fd output = memory_file(), errors = memory_file(), given = memory_file(input);
+  if (!output || !errors || !given) {
+    return Error{"cannot run '" + words + "': no file for its output"};
+  }
   const std::array inherited{Inherit{given.get(), 0}, Inherit{output.get(), 1},
                              Inherit{errors.get(), 2}};
   const auto child = spawn(argv, inherited);

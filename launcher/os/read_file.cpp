@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -68,10 +69,21 @@ bool read_whole(int fd, std::string& out) {
 }
 
 std::string text_of_file(const std::filesystem::path& path) {
-  std::string text;
   const auto file = open_regular_file(path.string());
-  if (!file || !read_whole(file->get(), text)) text.clear();
+  return file ? content_of(*file) : "";
+}
+
+std::string content_of(const Fd& file) {
+  std::string text;
+  if (!read_whole(file.get(), text)) text.clear();
   return text;
+}
+
+Fd memory_file(std::string_view text) {
+  Fd file(::memfd_create("muster", MFD_CLOEXEC));
+  const bool is_whole =
+      file && write_all(file.get(), text) && ::lseek(file.get(), 0, SEEK_SET) == 0;
+  return is_whole ? std::move(file) : Fd();
 }
 
 Result<Fd> open_regular_file(const std::string& path) {

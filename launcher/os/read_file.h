@@ -24,6 +24,11 @@ bool replace_file(const std::filesystem::path& path, std::string_view bytes, mod
 bool read_whole(int fd, std::string& out);
 // Empty when it cannot be read.
 std::string text_of_file(const std::filesystem::path& path);
+std::string content_of(const Fd& file);
+
+// A file without a name, to be read from its start: it cannot block the way pipes do. None: errno
+// says why.
+Fd memory_file(std::string_view text = {});
 
 // To read what a person or a program calls a file. A FIFO would be waited for as long as nobody
 // writes to it, a device may never end: both are refused at once. The Error names the path and what

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/targets.h"
-#include "cli/job/check.h"
+#include "cli/job/submission.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/model/exit_code.h"

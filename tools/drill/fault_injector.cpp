@@ -2,7 +2,6 @@
 
 #include <csignal>
 
-#include "cli/client/connection.h"
 #include "cli/client/start.h"
 #include "tools/sandbox/network.h"
 #include "tools/sandbox/sandbox.h"

@@ -9,10 +9,8 @@
 #include <optional>
 #include <random>
 
-#include "cli/client/connection.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
-#include "cli/client/interrupt.h"
 #include "cli/client/start.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/common_options.h"

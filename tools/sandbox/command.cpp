@@ -8,7 +8,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "cli/client/interrupt.h"
+#include "cli/client/follow.h"
 #include "cli/terminal/common_options.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"

@@ -5,7 +5,7 @@
 
 #include "cli/client/targets.h"
 #include "cli/data/catalogue.h"
-#include "cli/image/environment.h"
+#include "cli/image/image.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"

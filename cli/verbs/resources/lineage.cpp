@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/client/find.h"
-#include "cli/job/spec_document.h"
+#include "cli/job/report.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"

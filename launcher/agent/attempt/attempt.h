@@ -17,7 +17,6 @@
 #include "launcher/agent/attempt/output.h"
 #include "launcher/agent/attempt/port_reservation.h"
 #include "launcher/agent/container/container.h"
-#include "launcher/agent/container/place.h"
 #include "launcher/agent/container/runtime.h"
 #include "launcher/agent/keeper/keeper.h"
 #include "launcher/agent/keeper/layout.h"
@@ -160,7 +159,7 @@ class LocalAttempt {
   void begin_removal();
   void runtime_ended(bool is_ok);
   static std::vector<std::pair<std::string, std::string>> program_files();
-  Result<ContainerRuntime> runtime() const;
+  const Result<ContainerRuntime>& runtime() const;
   bool has_own_user() const;
   Status add_user(const std::string& directory, ContainerPlace& place) const;
   std::string container_name() const;
@@ -214,6 +213,7 @@ class LocalAttempt {
   std::optional<AttemptGroup> group_;
   std::shared_ptr<Container> container_;
   ContainerProcesses in_container_;
+  mutable std::optional<Result<ContainerRuntime>> runtime_;
   bool had_container_ = false;            // which its runtime may still know
   Environment image_variables_;           // of an unpacked one
   std::optional<pid_t> runtime_process_;  // which runs it, in the end that which removes it

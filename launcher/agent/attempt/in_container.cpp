@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "launcher/agent/attempt/attempt.h"
-#include "launcher/agent/image/unpacked.h"
+#include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/log.h"
 #include "launcher/agent/node/spawn.h"
@@ -47,15 +47,17 @@ std::vector<std::pair<std::string, std::string>> LocalAttempt::program_files() {
   return files;
 }
 
-Result<ContainerRuntime> LocalAttempt::runtime() const {
-  return runtime_in(base_environment(site_.environment).at("PATH"), start_->runtime);
+// Looked for once: every rank's environment asks.
+const Result<ContainerRuntime>& LocalAttempt::runtime() const {
+  if (!runtime_)
+    runtime_ = runtime_in(base_environment(site_.environment)["PATH"], start_->runtime);
+  return *runtime_;
 }
 
 // docker's daemon is root's: who is not runs as himself, whom the image does not know. So does he
 // where no daemon is.
 bool LocalAttempt::has_own_user() const {
-  const auto found = runtime();
-  return found && *found != ContainerRuntime::podman && ::geteuid() != 0;
+  return ::geteuid() != 0 && runtime() && *runtime() != ContainerRuntime::podman;
 }
 
 Status LocalAttempt::add_user(const std::string& directory, ContainerPlace& place) const {
@@ -120,7 +122,7 @@ Status LocalAttempt::find_unpacked(ContainerPlace& place) {
   auto variables = variables_of_image(unpacked);
   if (!variables) return variables.error();
   image_variables_ = std::move(*variables);
-  image_variables_.emplace("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+  image_variables_["PATH"] = base_environment(image_variables_)["PATH"];
   return make_mount_points(place.root, mount_points(place));
 }
 
@@ -169,14 +171,15 @@ Status LocalAttempt::begin_container() {
   place.mounts = mounts();
   place.files = program_files();
   for (const std::string& path : cached_data()) place.files.emplace_back(path, path);
-  const std::string script = "#!/bin/sh\nexec /muster-lib/loader --library-path /muster-lib "
-                             "--argv0 \"$0\" /muster-lib/muster \"$@\"\n";
+  const std::string script =
+      "#!/bin/sh\nexec /muster-lib/loader --library-path /muster-lib "
+      "--argv0 \"$0\" /muster-lib/muster \"$@\"\n";
   if (!replace_file(directory + "/muster", script, 0755, Durable::in_cache)) {
     return system_error("write " + directory + "/muster");
   }
   place.has_gpus = path_exists("/dev/nvidiactl");
   place.has_infiniband = path_exists("/dev/infiniband");
-  const auto found = runtime();
+  const auto& found = runtime();
   if (!found) return found.error();
   if (has_own_user() && *found == ContainerRuntime::docker) {
     if (Status added = add_user(directory, place); !added) return added;
@@ -241,7 +244,7 @@ void LocalAttempt::remove_container() {
 
 void LocalAttempt::begin_removal() {
   --removals_left_;
-  const auto found = runtime();
+  const auto& found = runtime();
   const Words words = found ? remove_words(*found, container_name()) : Words{};
   if (words.empty()) return;
   const auto begun = run_runtime(words);

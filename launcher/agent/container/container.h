@@ -1,15 +1,71 @@
-// The container of an attempt: a runtime makes the place, muster-hold in it starts the ranks. Owned
-// by LocalAttempt, on the agent's thread, and by its own handlers.
+// The container of an attempt: a runtime makes the place, muster-hold in it (launcher/hold) starts
+// the ranks. Owned by LocalAttempt, on the agent's thread.
 #pragma once
+
+#include <sys/types.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "launcher/agent/container/holder.h"
+#include "launcher/agent/node/spawn.h"
+#include "launcher/os/fd.h"
+#include "scheduler/model/result.h"
+#include "scheduler/text/clock.h"
 
 namespace muster {
+
+// The agent's side of muster-hold, process 1 of the container: starts processes there and learns
+// how they ended.
+class Holder {
+ public:
+  // By their numbers outside of the container.
+  struct Ended {
+    pid_t pid = 0;
+    int wait_status = 0;
+  };
+
+  // muster-hold, as a file has it.
+  static std::string_view program();
+
+  // In `directory`, which the container has as /muster: the socket, and muster-hold itself.
+  static Result<Holder> prepare(const std::string& directory);
+
+  // To be asked when `descriptor` is readable. The first to connect is the holder; it is nobody
+  // else while the directory is the user's own.
+  int descriptor() const { return socket_ ? socket_.get() : listener_.get(); }
+  bool has_come() { return socket_ || accept(); }
+  bool is_gone() const { return is_gone_; }
+  bool was_asked_to_end() const { return was_asked_to_end_; }
+  std::vector<Ended> read();
+
+  // Blocks until the program runs, 10 s at most.
+  Result<pid_t> start(const SpawnRequest& request);
+
+  // Its own number, outside of the container.
+  pid_t pid() const { return pid_; }
+
+ private:
+  bool accept();
+  bool take_message(Milliseconds patience);
+  Result<pid_t> begun(const std::string& id, const Fd& failure);
+
+  Fd listener_;
+  Fd socket_;
+  bool is_gone_ = false;
+  bool was_asked_to_end_ = false;
+  pid_t pid_ = 0;
+  int last_id_ = 0;
+  std::map<std::string, pid_t> begun_;  // by what they were asked for as
+  std::vector<Ended> ended_;
+};
 
 class Container : public std::enable_shared_from_this<Container> {
  public:
@@ -35,6 +91,27 @@ class Container : public std::enable_shared_from_this<Container> {
   Holder holder_;
   Handlers handlers_;
   bool is_ready_ = false;
+};
+
+// Which processes are in a container: those of its process namespace, whatever they made of their
+// session, parent and environment. With the holder, its process 1, all of them end, by the kernel's
+// hand.
+class ContainerProcesses {
+ public:
+  ContainerProcesses() = default;  // there are none
+  // Of this holder, noted in the spool for an agent that comes later.
+  static Result<ContainerProcesses> of(pid_t holder, const std::string& spool,
+                                       const std::string& boot_id);
+  // Of an attempt whose agent died; none where its holder has ended.
+  static ContainerProcesses noted(const std::string& spool, const std::string& boot_id);
+
+  std::set<pid_t> list() const;
+  // Outside, of the process with this number inside; 0: there is none.
+  pid_t outside(pid_t inside) const;
+
+ private:
+  Fd namespace_;  // open, so that no later namespace has its number
+  std::uint64_t number_ = 0;
 };
 
 }  // namespace muster

@@ -13,36 +13,6 @@ namespace muster {
 
 namespace {
 
-struct RuntimeRow {
-  ContainerRuntime runtime;
-  const char* name;  // as a cluster file has it
-  const char* program;
-  std::vector<std::string> needs;  // to unpack images
-};
-
-// In order of preference.
-const std::vector<RuntimeRow>& rows() {
-  using enum ContainerRuntime;
-  static const std::vector<std::string> unpackers = {"skopeo", "umoci"};
-  static const std::vector<RuntimeRow> all = {{podman, "podman", "podman", {}},
-                                              {docker, "docker", "docker", {}},
-                                              {apptainer, "apptainer", "apptainer", {}},
-                                              {enroot, "enroot", "enroot", unpackers},
-                                              {charliecloud, "charliecloud", "ch-run", unpackers},
-                                              {bubblewrap, "bubblewrap", "bwrap", unpackers}};
-  return all;
-}
-
-// Its programs that are missing.
-std::string missing_in(const RuntimeRow& row, const std::string& path_list) {
-  std::vector<std::string> missing;
-  if (!find_program(row.program, path_list)) missing.emplace_back(row.program);
-  for (const std::string& program : row.needs) {
-    if (!find_program(program, path_list)) missing.push_back(program);
-  }
-  return joined(missing);
-}
-
 using Words = std::vector<std::string>;
 
 void add(Words& words, std::initializer_list<std::string> more) {
@@ -66,10 +36,6 @@ std::string field(const std::string& name, const std::string& value) {
   return "\"" + replaced(text, "\"", "\"\"") + "\"";
 }
 
-std::string bound(const std::string& source, const std::string& target) {
-  return "type=bind," + field("source", source) + "," + field("target", target);
-}
-
 // Of the host, for names and users.
 constexpr const char* shared_files[] = {"/etc/passwd", "/etc/group", "/etc/hosts",
                                         "/etc/resolv.conf"};
@@ -79,42 +45,39 @@ bool is_file(const std::string& path) {
   return !std::filesystem::is_directory(path, ignored);
 }
 
-Words daemon_words(ContainerRuntime runtime, const ContainerPlace& place) {
-  std::vector<std::string> words = {runtime == ContainerRuntime::podman ? "podman" : "docker",
-                                    "run",
-                                    "--rm",
-                                    "--log-driver",
-                                    "none",
-                                    "--name",
-                                    place.name,
-                                    "--network",
-                                    "host",
-                                    "--shm-size",
-                                    place.shm_size,
-                                    "--ulimit",
-                                    limit_word("nofile", RLIMIT_NOFILE, 1 << 20),
-                                    "--ulimit",
-                                    limit_word("nproc", RLIMIT_NPROC, 32768),
-                                    "--ulimit",
-                                    limit_word("memlock", RLIMIT_MEMLOCK, RLIM_INFINITY),
-                                    "--mount",
-                                    bound(place.holder, "/muster") + ",readonly",
-                                    "--entrypoint",
-                                    "/muster/hold"};
-  for (const std::string& path : place.mounts) add(words, {"--mount", bound(path, path)});
-  for (const auto& [source, target] : place.files) {
-    add(words, {"--mount", bound(source, target) + ",readonly"});
+struct Bind {
+  std::string source;
+  std::string target;
+  bool is_read_only = true;
+};
+
+std::vector<Bind> binds_of(const ContainerPlace& place) {
+  std::vector<Bind> binds = {{place.holder, "/muster"}};
+  for (const auto& [source, target] : place.files) binds.push_back({source, target});
+  for (const std::string& path : place.mounts) binds.push_back({path, path, false});
+  return binds;
+}
+
+// docker's daemon is root's: files would be, too, and a program of the image must not become it.
+// In podman's, root is who started it, whoever the image would have.
+template <bool is_podman>
+Words daemon_words(const ContainerPlace& place) {
+  Words words = {is_podman ? "podman" : "docker", "run", "--rm", "--log-driver", "none"};
+  add(words, {"--name", place.name, "--network", "host", "--shm-size", place.shm_size});
+  add(words, {"--ulimit", limit_word("nofile", RLIMIT_NOFILE, 1 << 20)});
+  add(words, {"--ulimit", limit_word("nproc", RLIMIT_NPROC, 32768)});
+  add(words, {"--ulimit", limit_word("memlock", RLIMIT_MEMLOCK, RLIM_INFINITY)});
+  for (const Bind& bind : binds_of(place)) {
+    const std::string fields = field("source", bind.source) + "," + field("target", bind.target);
+    add(words, {"--mount", "type=bind," + fields + (bind.is_read_only ? ",readonly" : "")});
   }
   if (place.has_infiniband) add(words, {"--device", "/dev/infiniband"});
-  const bool is_podman = runtime == ContainerRuntime::podman;
   if (place.has_gpus && is_podman) add(words, {"--device", "nvidia.com/gpu=all"});
   if (place.has_gpus && !is_podman) add(words, {"--gpus", "all"});
-  // docker's daemon is root's: files would be, too, and a program of the image must not become it.
-  // In podman's, root is who started it, whoever the image would have.
   const std::string user = std::to_string(::getuid()) + ":" + std::to_string(::getgid());
   add(words, {"--user", is_podman ? "0:0" : user});
   if (!is_podman) add(words, {"--security-opt", "no-new-privileges"});
-  add(words, {"--pull", "never", "--", place.image, "/muster/sock"});
+  add(words, {"--entrypoint", "/muster/hold", "--pull", "never", "--", place.image});
   return words;
 }
 
@@ -124,50 +87,65 @@ Words bubblewrap_words(const ContainerPlace& place) {
   Words words = {"bwrap", "--clearenv", "--ro-bind", place.root, "/"};
   add(words, {"--unshare-pid", "--as-pid-1", "--proc", "/proc", "--dev-bind", "/dev", "/dev"});
   add(words, {"--tmpfs", "/dev/shm", "--ro-bind", "/sys", "/sys", "--tmpfs", "/tmp"});
-  add(words, {"--tmpfs", "/run", "--ro-bind", place.holder, "/muster"});
+  add(words, {"--tmpfs", "/run"});
   for (const char* file : shared_files) add(words, {"--ro-bind-try", file, file});
-  for (const auto& [source, target] : place.files) add(words, {"--ro-bind", source, target});
-  for (const std::string& path : place.mounts) add(words, {"--bind", path, path});
-  add(words, {"--", "/muster/hold", "/muster/sock"});
+  for (const Bind& bind : binds_of(place)) {
+    add(words, {bind.is_read_only ? "--ro-bind" : "--bind", bind.source, bind.target});
+  }
+  add(words, {"--", "/muster/hold"});
   return words;
 }
 
 // It leaves the host's process namespace alone: where a holder were killed, others would live on.
 Words charliecloud_words(const ContainerPlace& place) {
   Words words = {"unshare", "-Urpf", "--kill-child", "ch-run", "--unset-env=*"};
-  add(words, {"--bind", place.holder + ":/muster"});
-  for (const auto& [source, target] : place.files) add(words, {"--bind", source + ":" + target});
-  for (const std::string& path : place.mounts) add(words, {"--bind", path + ":" + path});
-  add(words, {place.root, "--", "/muster/hold", "/muster/sock"});
+  for (const Bind& bind : binds_of(place)) add(words, {"--bind", bind.source + ":" + bind.target});
+  add(words, {place.root, "--", "/muster/hold"});
   return words;
 }
 
 Words apptainer_words(const ContainerPlace& place) {
   Words words = {"apptainer", "--silent", "exec", "--cleanenv", "--pid", "--no-init", "--no-home"};
   if (place.has_gpus) words.emplace_back("--nv");
-  add(words, {"--bind", place.holder + ":/muster:ro"});
-  for (const auto& [source, target] : place.files) {
-    add(words, {"--bind", source + ":" + target + ":ro"});
+  for (const Bind& bind : binds_of(place)) {
+    add(words, {"--bind", bind.source + ":" + bind.target + (bind.is_read_only ? ":ro" : "")});
   }
-  for (const std::string& path : place.mounts) add(words, {"--bind", path + ":" + path});
-  add(words, {place.root, "/muster/hold", "/muster/sock"});
+  add(words, {place.root, "/muster/hold"});
   return words;
 }
 
 // It looks for a root by name in ENROOT_DATA_PATH.
 Words enroot_words(const ContainerPlace& place) {
   const std::size_t slash = place.root.rfind('/');
-  Words words = {"env", "ENROOT_DATA_PATH=" + place.root.substr(0, slash),
-                 "unshare", "-Urpf", "--kill-child", "enroot", "start",
-                 "--mount", place.holder + ":/muster:none:x-create=dir,bind,ro"};
-  const auto mount = [&](const std::string& source, const std::string& target) {
-    const char* const kind = is_file(source) ? "file" : "dir";
-    add(words, {"--mount", source + ":" + target + ":none:x-create=" + kind + ",bind"});
-  };
-  for (const auto& [source, target] : place.files) mount(source, target);
-  for (const std::string& path : place.mounts) mount(path, path);
-  add(words, {place.root.substr(slash + 1), "/muster/hold", "/muster/sock"});
+  Words words = {"env", "ENROOT_DATA_PATH=" + place.root.substr(0, slash)};
+  add(words, {"unshare", "-Urpf", "--kill-child", "enroot", "start"});
+  for (const auto& [source, target, is_read_only] : binds_of(place)) {
+    const std::string made = is_file(source) ? "file" : "dir";
+    const char* const more = target == "/muster" ? ",bind,ro" : ",bind";
+    add(words, {"--mount", source + ":" + target + ":none:x-create=" + made + more});
+  }
+  add(words, {place.root.substr(slash + 1), "/muster/hold"});
   return words;
+}
+
+struct RuntimeRow {
+  ContainerRuntime runtime;
+  const char* name;  // as a cluster file has it
+  Words programs;    // those that unpack images for it among them
+  Words (*words)(const ContainerPlace& place);
+};
+
+// In order of preference, which is that of the enumeration.
+const std::vector<RuntimeRow>& rows() {
+  using enum ContainerRuntime;
+  static const std::vector<RuntimeRow> all = {
+      {podman, "podman", {"podman"}, daemon_words<true>},
+      {docker, "docker", {"docker"}, daemon_words<false>},
+      {apptainer, "apptainer", {"apptainer"}, apptainer_words},
+      {enroot, "enroot", {"enroot", "skopeo", "umoci"}, enroot_words},
+      {charliecloud, "charliecloud", {"ch-run", "skopeo", "umoci"}, charliecloud_words},
+      {bubblewrap, "bubblewrap", {"bwrap", "skopeo", "umoci"}, bubblewrap_words}};
+  return all;
 }
 
 }  // namespace
@@ -176,9 +154,10 @@ Result<ContainerRuntime> runtime_in(const std::string& path_list, const std::str
   const bool is_any = wanted.empty() || wanted == "auto";
   for (const RuntimeRow& row : rows()) {
     if (!is_any && wanted != row.name) continue;
-    const std::string missing = missing_in(row, path_list);
+    Words missing = row.programs;
+    std::erase_if(missing, [&](const auto& each) { return !!find_program(each, path_list); });
     if (missing.empty()) return row.runtime;
-    if (!is_any) return Error{wanted + " needs what this node has not: install " + missing};
+    if (!is_any) return Error{wanted + " needs what this node has not: install " + joined(missing)};
   }
   return Error{"no container runtime was found on this node: install podman"};
 }
@@ -188,23 +167,18 @@ bool keeps_images(ContainerRuntime runtime) {
 }
 
 std::vector<std::string> run_words(ContainerRuntime runtime, const ContainerPlace& place) {
-  switch (runtime) {
-    case ContainerRuntime::apptainer: return apptainer_words(place);
-    case ContainerRuntime::enroot: return enroot_words(place);
-    case ContainerRuntime::charliecloud: return charliecloud_words(place);
-    case ContainerRuntime::bubblewrap: return bubblewrap_words(place);
-    default: return daemon_words(runtime, place);
-  }
+  Words words = rows().at(static_cast<std::size_t>(runtime)).words(place);
+  words.emplace_back("/muster/sock");
+  return words;
 }
 
 std::vector<std::pair<std::string, bool>> mount_points(const ContainerPlace& place) {
   std::vector<std::pair<std::string, bool>> points;
-  for (const char* directory : {"/muster", "/proc", "/dev", "/sys", "/tmp", "/run"}) {
+  for (const char* directory : {"/proc", "/dev", "/sys", "/tmp", "/run"}) {
     points.emplace_back(directory, false);
   }
   for (const char* file : shared_files) points.emplace_back(file, true);
-  for (const auto& [source, target] : place.files) points.emplace_back(target, is_file(source));
-  for (const std::string& path : place.mounts) points.emplace_back(path, is_file(path));
+  for (const Bind& bind : binds_of(place)) points.emplace_back(bind.target, is_file(bind.source));
   return points;
 }
 

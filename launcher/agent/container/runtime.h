@@ -1,12 +1,11 @@
 // What the container runtimes are told. They make the place and nothing else: environment, words,
-// output and ends of the ranks pass by them (holder.h). Pure functions but for runtime_in.
+// output and ends of the ranks pass by them (container.h). Pure functions but for runtime_in.
 //
 // podman and docker keep images themselves; the others are given a directory, the unpacked image,
 // which stays as it is: what is written besides the mounts is refused or lost.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -15,9 +15,8 @@
 #include <algorithm>
 #include <csignal>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "launcher/agent/exec/endpoint.h"
+#include "launcher/agent/exec/sessions.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/os/child.h"
@@ -157,11 +156,9 @@ bool listens(const RunningService& service) {
 // The words of the command, for this service.
 std::vector<std::string> words_of(const char* command, const RunningService& service, int port) {
   std::vector<std::string> filled;
-  std::istringstream words(command);
-  for (std::string word; words >> word;) {
-    const std::size_t at = std::min(word.find('@'), word.size());
-    const std::string name = word.substr(at);
-    word.resize(at);
+  for (const std::string_view each : words_in(command)) {
+    std::string word(each.substr(0, each.find('@')));
+    const std::string_view name = each.substr(word.size());
     if (name == "@socket") word += service.socket;
     if (name == "@port") word += std::to_string(port);
     if (name == "@logs") word += service.spec.log_dir.empty() ? "." : service.spec.log_dir;

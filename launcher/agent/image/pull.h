@@ -4,20 +4,49 @@
 //
 //   <home>/images/<hex>.lock   who pulls this image; the others wait, then find it
 //   <home>/images/<hex>.part/  what has come of it; removed with the pull, or by the next look
-//   <home>/images/<hex>/       unpacked (unpacked.h), where the runtime keeps no images
+//   <home>/images/<hex>/       unpacked, where the runtime keeps no images
+//
+// Unpacked are rootfs/, and config.json as umoci leaves it. Jobs share them. What is in them is the
+// image's maker's: no link in it is followed.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "launcher/agent/container/runtime.h"
-#include "launcher/agent/image/program.h"
+#include "launcher/agent/node/spawn.h"
 #include "launcher/wire/agent_request.h"
+#include "scheduler/model/result.h"
 
 namespace muster {
+
+// A program run to its end, of any length, watched: podman, docker, skopeo. Blocks. It dies with
+// this process, by the kernel's hand.
+struct WatchedProgram {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> environment{};
+  std::string input{};  // from memory alone: a secret may be in it
+  std::string log{};    // a file to which it says all; empty: kept in memory
+  std::string fills{};  // a directory whose growth counts as its progress
+  // Every half second, while anything moves: what it has read, written or said, or `fills`.
+  std::function<void(std::int64_t filled)> on_moved{};
+  std::chrono::seconds silence{0};  // then it is killed; 0: never
+};
+
+struct ProgramEnd {
+  bool is_ok = false;
+  std::string output{};
+  std::string errors{};  // of a log: its last words
+};
+
+ProgramEnd run_watched(const WatchedProgram& program);
 
 class ImageFetch {
  public:
@@ -54,6 +83,19 @@ class ImageFetch {
   Tell tell_;
   ContainerRuntime runtime_ = ContainerRuntime::podman;
 };
+
+inline std::string images_in(const std::string& home) {
+  return home + "/images";
+}
+// In `images`, by name_on_node.
+std::string unpacked_image(const std::string& images, const std::string& name);
+
+// The variables of an unpacked image; none where it has no such file.
+Result<std::map<std::string, std::string>> variables_of_image(const std::string& unpacked);
+
+// Directories, and files where the second is true, below `root`: made where they are missing.
+Status make_mount_points(const std::string& root,
+                         const std::vector<std::pair<std::string, bool>>& points);
 
 // What killed pulls have left in a home.
 void remove_left_image_parts(const std::string& home);

@@ -1,4 +1,3 @@
-#include "cli/client/connection.h"
 
 #include "cli/client/start.h"
 #include "tests/catch.h"

@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "cli/client/connection.h"
 #include "cli/client/start.h"
 #include "tests/catch.h"
 #include "tests/cli/fake_controller.h"

@@ -1,4 +1,4 @@
-#include "cli/client/interrupt.h"
+#include "cli/client/follow.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "cli/client/output_merger.h"
+#include "cli/client/log_follower.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Environments by name: of the cluster file, of the catalogue, of Azure's own.
-#include "cli/image/environment.h"
+#include "cli/image/image.h"
 
 #include "cli/client/targets.h"
 #include "cli/data/catalogue.h"

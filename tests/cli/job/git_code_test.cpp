@@ -1,6 +1,6 @@
 // Code from a git repository: which texts are taken, and what a clone holds, of repositories made
 // here.
-#include "cli/job/git_code.h"
+#include "cli/job/submission.h"
 
 #include <cstdlib>
 #include <fstream>

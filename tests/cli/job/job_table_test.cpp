@@ -1,4 +1,4 @@
-#include "cli/job/table.h"
+#include "cli/job/report.h"
 
 #include "tests/catch.h"
 

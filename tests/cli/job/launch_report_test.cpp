@@ -1,5 +1,5 @@
 // What `--profile` prints and writes.
-#include "cli/job/launch_report.h"
+#include "cli/job/report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "cli/job/spec_document.h"
+#include "cli/job/report.h"
 
 #include <nlohmann/json.hpp>
 

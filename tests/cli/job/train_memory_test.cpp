@@ -1,8 +1,8 @@
-#include "cli/job/memory.h"
+#include "cli/job/plan.h"
 
 #include <nlohmann/json.hpp>
 
-#include "cli/job/memory.h"
+#include "cli/job/plan.h"
 #include "scheduler/state/membership.h"
 #include "tests/catch.h"
 

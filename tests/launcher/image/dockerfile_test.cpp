@@ -1,5 +1,5 @@
 // What a build depends on: FROM of real Dockerfiles, .dockerignore, the hash of it all.
-#include "launcher/image/dockerfile.h"
+#include "launcher/image/registry.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

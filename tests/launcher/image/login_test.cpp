@@ -1,5 +1,5 @@
 // Which login of a user's files an image needs: that one, and no other.
-#include "launcher/image/login.h"
+#include "launcher/image/registry.h"
 
 #include "tests/catch.h"
 

@@ -1,5 +1,5 @@
 // muster-hold and the agent's side of it, without a container around them.
-#include "launcher/agent/container/holder.h"
+#include "launcher/agent/container/container.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 
 #include <csignal>
 
-#include "launcher/hold/hold.h"
+#include "launcher/hold/protocol.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"

@@ -1,5 +1,5 @@
 // The processes of a process namespace, by a holder that is noted.
-#include "launcher/agent/container/place.h"
+#include "launcher/agent/container/container.h"
 
 #include <sched.h>
 #include <sys/wait.h>

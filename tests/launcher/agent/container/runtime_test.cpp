@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "launcher/agent/image/unpacked.h"
+#include "launcher/agent/image/pull.h"
 #include "launcher/os/read_file.h"
 #include "tests/catch.h"
 #include "tests/runtime/folder.h"

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include "launcher/agent/exec/endpoint.h"
 #include "launcher/agent/exec/sessions.h"
 #include "tests/catch.h"
 #include "tests/launcher/agent/heard_line.h"

@@ -1,6 +1,6 @@
 // What launchers give `ssh` and `pdsh`: the words of DeepSpeed 0.19 and of MPICH 4.2 as they were
 // seen, and hostile ones.
-#include "launcher/agent/exec/remote_words.h"
+#include "launcher/agent/exec/remote_shell.h"
 
 #include "launcher/agent/attempt/remote_door.h"
 #include "launcher/agent/node/run_directory.h"
