@@ -13,8 +13,6 @@
 #include "cli/terminal/terminal.h"
 #include "launcher/os/child.h"
 #include "templates/cluster/file.h"
-#include "templates/cluster/images.h"
-#include "templates/cluster/target.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

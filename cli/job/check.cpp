@@ -12,7 +12,7 @@
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
-#include "templates/cluster/target.h"
+#include "templates/cluster/file.h"
 #include "templates/job/job_file.h"
 #include "templates/yaml/reader.h"
 

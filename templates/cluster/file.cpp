@@ -4,11 +4,10 @@
 #include <set>
 
 #include "health/checks/check_names.h"
+#include "scheduler/model/remediation.h"
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
-#include "templates/cluster/images.h"
-#include "templates/cluster/remediation.h"
-#include "templates/cluster/target.h"
+#include "scheduler/text/text.h"
 #include "templates/profile/shipped.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/host_list.h"
@@ -191,6 +190,73 @@ ConnectSettings read_connect(const Value& value, TransportKind transport) {
   return connect;
 }
 
+// ---- commands of a site
+
+constexpr std::size_t most_words = 100;
+constexpr std::size_t longest_word = 4096;
+
+std::vector<std::string> words_of(const Value& value) {
+  if (value.is_list()) return value.texts();
+  const auto line = value.text();
+  if (!line) return {};
+  const auto words = command_words(*line);
+  if (!words) value.error(words.error().message);
+  return words ? *words : std::vector<std::string>();
+}
+
+void check_word(const Value& value, const std::string& word, bool is_program) {
+  if (word.size() > longest_word || word.find('\0') != std::string::npos) {
+    value.error("expected words of at most " + std::to_string(longest_word) + " letters");
+  }
+  if (const auto unknown = unknown_placeholder(word)) {
+    value.error("there is no placeholder {" + *unknown + "}",
+                value.suggest(*unknown, remedy_placeholders));
+  } else if (is_program && word.find('{') != std::string::npos) {
+    value.error("the program itself cannot be a placeholder");
+  }
+}
+
+std::vector<std::string> read_command(const Value& value) {
+  if (!value.present()) {
+    if (value.given()) value.error("expected a command");
+    return {};
+  }
+  std::vector<std::string> words = words_of(value);
+  if (words.empty() || words.front().empty()) {
+    value.error("expected a command");
+    return {};
+  }
+  if (words.size() > most_words) {
+    value.error("expected at most " + std::to_string(most_words) + " words");
+    return {};
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) check_word(value, words[i], i == 0);
+  return words;
+}
+
+RemedyCommands read_remedies(const Value& value) {
+  RemedyCommands commands;
+  if (!value.given()) return commands;
+  MapReader map(value);
+  commands.reset = read_command(map.take("reset"));
+  commands.reboot = read_command(map.take("reboot"));
+  commands.reboot_from_here = read_command(map.take("reboot_from_here"));
+  map.finish();
+  const auto needs_gpu = [](const std::string& word) {
+    return mentions(word, "{gpu}") || mentions(word, "{device}");
+  };
+  for (const auto* reboot : {&commands.reboot, &commands.reboot_from_here}) {
+    if (std::ranges::any_of(*reboot, needs_gpu)) {
+      value.warning(
+          "a reboot is of a node: faults of no GPU or device will not be answered with "
+          "this command");
+    }
+  }
+  return commands;
+}
+
+// ---- targets
+
 ComputeTarget read_target(const Value& value) {
   ComputeTarget target;
   target.name = value.key();
@@ -253,6 +319,57 @@ void read_keep(const Value& value, RetentionLimits::Keep& keep) {
 
 constexpr std::size_t most_datastores = 1000;
 
+// ---- images
+
+constexpr std::size_t most_image_names = 1000;
+
+std::vector<std::string> read_allowed(const Value& value) {
+  std::vector<std::string> patterns = value.texts();
+  if (value.present() && patterns.empty()) value.error("expected at least one pattern of names");
+  for (const std::string& pattern : patterns) {
+    if (!is_word_of(pattern, "-_./:@*[]")) {
+      value.error("expected a pattern of image names such as mcr.microsoft.com/*, got " +
+                  quoted_text(pattern));
+    }
+  }
+  return patterns;
+}
+
+std::map<std::string, std::string> read_names(const Value& value, std::string_view also,
+                                              const char* expected) {
+  std::map<std::string, std::string> names = value.text_map();
+  if (names.size() > most_image_names) value.error("expected at most 1000 entries");
+  for (const auto& [from, to] : names) {
+    const bool is_plain = is_word_of(from, also) && is_word_of(to, "-_./:@") && to[0] != '-';
+    if (!is_plain) value.error(expected + quoted_text(from) + ": " + quoted_text(to));
+  }
+  return names;
+}
+
+ImageSettings read_images(MapReader& file) {
+  ImageSettings images;
+  MapReader containers(file.take("containers"));
+  images.allow = read_allowed(containers.take("allow"));
+  images.pull = containers.take("pull")
+                    .choice<ImageBringer>(
+                        {{"nodes", ImageBringer::nodes}, {"controller", ImageBringer::controller}})
+                    .value_or(ImageBringer::nodes);
+  const auto runtime = containers.take("runtime").word(
+      {"auto", "podman", "docker", "apptainer", "enroot", "charliecloud", "bubblewrap"});
+  if (runtime && *runtime != "auto") images.runtime = *runtime;
+  containers.finish();
+  images.mirrors = read_names(
+      file.take("mirrors"), "-_./:", "expected beginnings of image names such as docker.io/, got ");
+  images.environments = read_names(file.take("environments"), "-_./:*",
+                                   "expected NAME[:VERSION] and an image or host, got ");
+  images.refuses_unknown_environments = file.take("unknown_environment")
+                                            .choice<bool>({{"host", false}, {"refuse", true}})
+                                            .value_or(false);
+  return images;
+}
+
+// ---- the rest
+
 // A store written out, or the path of its file.
 void read_datastores(const Value& value, const FileView& files, ClusterFile& file) {
   const std::vector<Value> stores = MapReader(value).entries();
@@ -263,14 +380,12 @@ void read_datastores(const Value& value, const FileView& files, ClusterFile& fil
       continue;
     }
     if (!files.read) continue;
-    const std::string path =
-        absolute_path(each.node().text, each.node().place.source->directory);
+    const std::string path = absolute_path(each.node().text, each.node().place.source->directory);
     const auto text = files.read(path, max_file_bytes);
     if (!text) {
       each.error(text.error().message);
     } else if (const auto tree = parse_with_sets(path, *text, {}, value.findings())) {
-      file.datastores.push_back(
-          read_datastore(Value(*tree, "", value.findings()), each.key()));
+      file.datastores.push_back(read_datastore(Value(*tree, "", value.findings()), each.key()));
     }
   }
 }
@@ -309,6 +424,53 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
   }
   file.findings = findings.take_sorted();
   return file;
+}
+
+Result<std::vector<std::string>> command_words(std::string_view line) {
+  std::vector<std::string> words;
+  std::optional<std::string> word;
+  char quote = 0;
+  const auto add = [&](std::string_view text) {
+    if (!word) word.emplace();
+    *word += text;
+  };
+  const auto end_word = [&] {
+    if (word) words.push_back(*word);
+    word.reset();
+  };
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    const bool is_escape = c == '\\' && quote != '\'';
+    const bool is_quote = quote == 0 ? c == '\'' || c == '"' : c == quote;
+    // Braces are placeholders. Inside double quotes a shell still puts values in.
+    const std::string_view of_shell = quote == 0 ? "|&;<>()$`*?[]#~!" : quote == '"' ? "$`" : "";
+    if (is_escape) {
+      if (++at == line.size()) return Error{"nothing follows the last \\"};
+      add(line.substr(at, 1));
+    } else if (is_quote) {
+      quote = quote == 0 ? c : '\0';
+      add("");
+    } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+      end_word();
+    } else if (of_shell.find(c) != of_shell.npos) {
+      return Error{std::string("no shell reads this: ") + c +
+                   " would be an argument; quote it, or put the command into a script"};
+    } else {
+      add(line.substr(at, 1));
+    }
+  }
+  if (quote != 0) return Error{std::string("the quote ") + quote + " is not closed"};
+  end_word();
+  return words;
+}
+
+void add_images(ImageSettings& to, ImageSettings more) {
+  std::ranges::move(more.allow, std::back_inserter(to.allow));
+  if (to.pull == ImageBringer::nodes) to.pull = more.pull;
+  if (to.runtime.empty()) to.runtime = more.runtime;
+  to.mirrors.merge(more.mirrors);
+  to.environments.merge(more.environments);
+  to.refuses_unknown_environments |= more.refuses_unknown_environments;
 }
 
 std::vector<ComputeTarget> known_targets(const ClusterFile& file) {

@@ -1,4 +1,4 @@
-#include "templates/cluster/target.h"
+#include "templates/cluster/file.h"
 
 #include <algorithm>
 #include <set>

@@ -3,7 +3,6 @@
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/yaml_1_1.h"
 
 namespace muster {
 namespace {

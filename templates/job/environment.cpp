@@ -3,7 +3,6 @@
 #include "scheduler/text/text.h"
 #include "templates/job/command_job.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/writer.h"
 
 namespace muster {
 namespace {
