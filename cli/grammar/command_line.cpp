@@ -214,6 +214,11 @@ void Arguments::ignored_flag(const std::string& names, const std::string& help) 
   app_->add_flag_function(names, ignore, help + " (ignored)")->group("Ignored options");
 }
 
+void Arguments::job(std::string& value, bool unfinished) {
+  argument("JOB", value, "Job name, or the beginning of one");
+  offer("JOB", {.words = {}, .unfinished_jobs = unfinished});
+}
+
 void Arguments::argument(const std::string& name, std::string& value, const std::string& help) {
   app_->add_option(name, value, help)->type_name("")->required();
 }

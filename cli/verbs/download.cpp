@@ -127,7 +127,7 @@ void declare_download(Arguments& of, DownloadOptions& options) {
 void add_download(CommandLine& line) {
   line.verb<DownloadOptions>({"download", "Copy a job's outputs out of the state directory"},
                              download_job, [](Arguments& of, DownloadOptions& options) {
-                               of.argument("JOB", options.job, "Job name, or the beginning of one");
+                               of.job(options.job);
                                declare_download(of, options);
                              });
 }

@@ -142,7 +142,7 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
 void add_explain(CommandLine& line) {
   const VerbTexts texts{"explain", "Explain what happened to a job and why"};
   line.verb<ExplainOptions>(texts, explain_job, [](Arguments& of, ExplainOptions& options) {
-    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.job(options.job);
     of.flag("--brief", options.brief,
             "A few lines per failure: what broke, how it ended, and from where the job "
             "went on");

@@ -142,7 +142,7 @@ void declare_log_filters(Arguments& of, LogsOptions& options, const std::string&
 void add_logs(CommandLine& line) {
   const VerbTexts texts{"logs", "Show the output of a job's ranks"};
   line.verb<LogsOptions>(texts, show_logs, [](Arguments& of, LogsOptions& options) {
-    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.job(options.job);
     of.flag("-f,--follow", options.follow,
             "Follow the output to the end of the job and return its exit code");
     declare_log_filters(of, options, "Only this attempt (they count from 0)");

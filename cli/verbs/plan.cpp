@@ -1,8 +1,8 @@
 // `muster plan FILE`: everything that `run` would do, short of doing it.
 #include <nlohmann/json.hpp>
 
-#include "cli/job/check.h"
 #include "cli/image/image.h"
+#include "cli/job/check.h"
 #include "cli/job/plan.h"
 #include "cli/job/spec_document.h"
 #include "cli/terminal/escape.h"

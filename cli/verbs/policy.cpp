@@ -169,7 +169,7 @@ Table replay_table(const std::vector<PolicyStep>& steps) {
 }
 
 // Whether a person means a file rather than a job.
-bool names_file(const std::string& typed) {
+bool means_file(const std::string& typed) {
   std::error_code ignored;
   return typed.find('/') != typed.npos || typed.ends_with(".yml") || typed.ends_with(".yaml") ||
          std::filesystem::is_regular_file(typed, ignored);
@@ -221,7 +221,7 @@ struct PolicyTestOptions {
 };
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
-  const bool of_file = typed.empty() || names_file(typed);
+  const bool of_file = typed.empty() || means_file(typed);
   const RuleBook book(settings_of(of_file ? policy_of_file(typed, common)
                                           : policy_of_job(Home::from_environment(), typed)));
   if (!wants_table(common)) return print_document(rules_document(book), common);
@@ -311,7 +311,7 @@ int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
   std::string file;
   std::vector<std::string> jobs;
   for (const std::string& name : options.names) {
-    if (!names_file(name)) {
+    if (!means_file(name)) {
       jobs.push_back(name);
     } else if (file.empty()) {
       file = name;

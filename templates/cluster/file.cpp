@@ -8,7 +8,7 @@
 #include "scheduler/text/duration.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
-#include "templates/profile/shipped.h"
+#include "templates/profile/reader.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/host_list.h"
 #include "templates/yaml/path_form.h"
@@ -20,17 +20,11 @@ namespace {
 
 constexpr std::size_t most_targets = 1000;
 
-bool is_placeable_path(const std::string& path) {
-  return path.starts_with('/') || path == "~" || path.starts_with("~/");
-}
-
 std::string read_path(const Value& value) {
-  const auto text = value.text();
-  if (!text) return "";
-  if (!is_placeable_path(*text)) {
-    value.error("expected a path that begins with / or ~/, got " + quoted_text(*text));
-  }
-  return *text;
+  const std::string path = value.text().value_or("~");
+  const bool is_placed = path.starts_with('/') || path == "~" || path.starts_with("~/");
+  if (!is_placed) value.misfit("a path that begins with / or ~/");
+  return value.is_scalar() ? path : "";
 }
 
 std::string read_absolute_path(const Value& value) {
@@ -42,18 +36,15 @@ std::string read_absolute_path(const Value& value) {
 void read_ports(const Value& value, ComputeTarget& target) {
   const auto text = value.text();
   if (!text) return;
-  const std::size_t dash = text->find('-');
-  const auto low = whole_number(std::string_view(*text).substr(0, dash));
-  const auto high = dash == std::string::npos
-                        ? std::nullopt
-                        : whole_number(std::string_view(*text).substr(dash + 1));
-  if (!low || !high || *low < 1024 || *high > 65535 || *low > *high) {
-    value.error("expected two ports from 1024 to 65535 such as 20000-29999, got " +
-                quoted_text(*text));
-    return;
+  std::string_view rest = *text;
+  const auto low = whole_number(take_until(rest, '-'));
+  const auto high = whole_number(rest);
+  if (low && high && *low >= 1024 && *high <= 65535 && *low <= *high) {
+    target.port_min = static_cast<int>(*low);
+    target.port_max = static_cast<int>(*high);
+  } else {
+    value.misfit("two ports from 1024 to 65535 such as 20000-29999");
   }
-  target.port_min = static_cast<int>(*low);
-  target.port_max = static_cast<int>(*high);
 }
 
 // Refuses an option in disguise and a shell's letters: both go into the command line of ssh.
@@ -64,7 +55,7 @@ bool is_plain_name(std::string_view name) {
 void read_plain(const Value& value, std::string& field) {
   const auto text = value.text();
   if (!text) return;
-  if (!is_plain_name(*text)) value.error("expected a name, got " + quoted_text(*text));
+  if (!is_plain_name(*text)) value.misfit("a name");
   field = *text;
 }
 
@@ -99,10 +90,7 @@ class NodeListReader {
  private:
   void read_names(const Value& value) {
     const auto names = expand_hosts(value.node().text);
-    if (!names) {
-      value.error(names.error().message);
-      return;
-    }
+    if (!names) return value.error(names.error().message);
     for (const std::string& name : *names) {
       NodeAddress node = defaults_;
       node.id = NodeId{name};
@@ -197,9 +185,7 @@ constexpr std::size_t longest_word = 4096;
 
 std::vector<std::string> words_of(const Value& value) {
   if (value.is_list()) return value.texts();
-  const auto line = value.text();
-  if (!line) return {};
-  const auto words = command_words(*line);
+  const auto words = command_words(value.text().value_or(""));
   if (!words) value.error(words.error().message);
   return words ? *words : std::vector<std::string>();
 }
@@ -217,10 +203,7 @@ void check_word(const Value& value, const std::string& word, bool is_program) {
 }
 
 std::vector<std::string> read_command(const Value& value) {
-  if (!value.present()) {
-    if (value.given()) value.error("expected a command");
-    return {};
-  }
+  if (!value.given()) return {};
   std::vector<std::string> words = words_of(value);
   if (words.empty() || words.front().empty()) {
     value.error("expected a command");
@@ -304,17 +287,15 @@ constexpr Milliseconds shortest_keep = days(1);
 
 void read_keep(const Value& value, RetentionLimits::Keep& keep) {
   if (!value.given()) return;
-  const auto text = value.text();
-  if (text && *text == "never") {
+  const std::string text = value.text().value_or("");
+  const auto duration = parse_duration(text);
+  if (text == "never") {
     keep.reset();
-    return;
-  }
-  const auto duration = text ? parse_duration(*text) : std::nullopt;
-  if (!duration || *duration < shortest_keep) {
+  } else if (duration && *duration >= shortest_keep) {
+    keep = *duration;
+  } else {
     value.error("expected a duration of at least 1d such as 90d, or never");
-    return;
   }
-  keep = *duration;
 }
 
 constexpr std::size_t most_datastores = 1000;
@@ -389,6 +370,69 @@ void read_datastores(const Value& value, const FileView& files, ClusterFile& fil
     }
   }
 }
+
+// ---- which target a job runs on
+
+std::string unknown_suggestion(const std::vector<ComputeTarget>& known, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ComputeTarget& target : known) names.push_back(target.name);
+  const std::string meant = did_you_mean(name, names);
+  return meant.empty() ? "known are " + joined(names) : meant;
+}
+
+// What a job asks of its target.
+struct TargetCheck {
+  void say(Severity severity, const std::string& key, const std::string& message,
+           const std::string& suggestion = "") {
+    out.push_back(finding_about(job, severity, key, key + ": " + message, suggestion));
+  }
+
+  // The first unknown name is enough: the list is mostly one range.
+  void check_placement(const char* key, const std::vector<std::string>& names) {
+    std::set<std::string> nodes;
+    for (const NodeAddress& node : target.nodes) nodes.insert({node.id.value, node.host});
+    const auto unknown =
+        std::ranges::find_if(names, [&](const std::string& name) { return !nodes.contains(name); });
+    if (unknown == names.end()) return;
+    say(Severity::unresolved, key, name + " has no node " + quoted_text(*unknown),
+        did_you_mean(*unknown, {nodes.begin(), nodes.end()}));
+  }
+
+  // A job that takes fewer nodes than it would like is held to what it needs.
+  void check_size() {
+    const auto nodes = static_cast<int>(target.nodes.size());
+    const int wanted = job.spec.instance_count;
+    const int least = std::min(wanted, job.spec.muster.nodes_min);
+    const int most = std::max(wanted, job.spec.muster.nodes_max);
+    const std::string key = least < wanted ? "muster.nodes.min" : "resources.instance_count";
+    const std::string has =
+        name + " has " + std::to_string(nodes) + (nodes == 1 ? " node, got " : " nodes, got ");
+    if (target.name == "local" && least > 1) {
+      say(Severity::error, key, "'local' is one node, got " + std::to_string(least),
+          "'compute: local-cluster' is this host as several");
+    } else if (least > nodes) {
+      say(Severity::error, key, has + std::to_string(least));
+    } else if (most > nodes) {
+      say(Severity::note, "muster.nodes.max", has + std::to_string(most));
+    }
+  }
+
+  // Too few of them stop no job, but whoever asks for them should know.
+  void check_spares() {
+    const int spares = job.spec.muster.nodes_spares;
+    const int left = static_cast<int>(target.nodes.size()) -
+                     std::max(job.spec.instance_count, job.spec.muster.nodes_max);
+    if (spares == 0 || spares <= left) return;
+    say(Severity::warning, "muster.nodes.spares",
+        name + " has " + std::to_string(std::max(0, left)) + " beside the job's own nodes, got " +
+            std::to_string(spares));
+  }
+
+  const JobFile& job;
+  const ComputeTarget& target;
+  std::vector<Finding>& out;
+  std::string name = "the target " + quoted_text(target.name);
+};
 
 }  // namespace
 
@@ -493,6 +537,43 @@ RetentionFile read_retention_file(const std::string& path, std::string_view text
   }
   file.findings = findings.take_sorted();
   return file;
+}
+
+ComputeTarget local_target() {
+  ComputeTarget target;
+  target.name = "local";
+  target.nodes.emplace_back().id = NodeId{"local"};
+  return target;
+}
+
+ComputeTarget local_cluster_target() {
+  ComputeTarget target;
+  target.name = "local-cluster";
+  for (int i = 0; i < local_cluster_nodes; ++i) {
+    target.nodes.emplace_back().id = NodeId{"local-" + std::to_string(i)};
+  }
+  return target;
+}
+
+ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarget>& known,
+                              const std::string& default_target) {
+  ResolvedTarget out;
+  const std::string fallback = default_target.empty() ? "local" : default_target;
+  const std::string& name = job.spec.compute.empty() ? fallback : job.spec.compute;
+  const auto target = std::ranges::find(known, name, &ComputeTarget::name);
+  if (target == known.end()) {
+    out.findings.push_back(finding_about(job, Severity::unresolved, "compute",
+                                         "compute: there is no target " + quoted_text(name),
+                                         unknown_suggestion(known, name)));
+    return out;
+  }
+  TargetCheck check{job, *target, out.findings};
+  check.check_size();
+  check.check_placement("muster.placement.include", job.spec.muster.include_nodes);
+  check.check_placement("muster.placement.exclude", job.spec.muster.exclude_nodes);
+  check.check_spares();
+  if (!has_errors(out.findings) && !has_unresolved(out.findings)) out.target = &*target;
+  return out;
 }
 
 }  // namespace muster

@@ -56,7 +56,7 @@ std::string_view look_up(const Keys (&table)[n], std::string_view word) {
 // `resources.instance_count` fits below the top level only; `path` only where it is legal.
 bool fits(std::string_view synonym, const std::vector<std::string>& legal_here) {
   const std::string_view head = synonym.substr(0, synonym.find('.'));
-  return std::find(legal_here.begin(), legal_here.end(), head) != legal_here.end();
+  return std::ranges::count(legal_here, head) > 0;
 }
 
 bool is_placeholder(std::string_view text) {
@@ -193,28 +193,28 @@ Value Value::entry(const Entry& entry) const {
   return value;
 }
 
-bool Value::expect_scalar(const char* expected) const {
-  if (!present()) return false;
-  if (is_scalar()) return true;
-  error(std::string("expected ") + expected + ", got " + describe(*node_));
-  return false;
+std::nullopt_t Value::misfit(const std::string& expected, std::string suggestion) const {
+  error("expected " + expected + ", got " + describe(*node_), std::move(suggestion));
+  return std::nullopt;
+}
+
+bool Value::expect_scalar(const std::string& expected) const {
+  if (present() && !is_scalar()) misfit(expected);
+  return is_scalar();
 }
 
 // `010` is eight for Azure ML and ten for a reader; in quotes it is ten for both.
-bool Value::expect_one_reading(const char* expected) const {
+bool Value::expect_one_reading(const std::string& expected) const {
   const auto octal = node_->quoted ? std::nullopt : octal_number(node_->text);
   const auto decimal = whole_number(node_->text);
   if (!octal || octal == decimal) return true;
-  const std::string cure =
-      decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "";
-  error(std::string("expected ") + expected + " without a leading 0, got " + describe(*node_),
-        cure);
+  misfit(expected + " without a leading 0",
+         decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "");
   return false;
 }
 
 std::optional<std::string> Value::text() const {
-  if (!expect_scalar("text")) return std::nullopt;
-  return node_->text;
+  return expect_scalar("text") ? std::optional(node_->text) : std::nullopt;
 }
 
 std::optional<int> Value::integer(int lowest, int highest) const {
@@ -222,58 +222,46 @@ std::optional<int> Value::integer(int lowest, int highest) const {
   const auto value = whole_number(node_->text);
   const bool is_power = value && node_->text.find_first_of("eE") != std::string::npos;
   if (!value || is_power) {
-    error("expected an integer, got " + describe(*node_),
-          is_power ? "write " + std::to_string(*value) : "");
-    return std::nullopt;
+    return misfit("an integer", is_power ? "write " + std::to_string(*value) : "");
   }
-  if (*value < lowest) {
-    error("expected " + std::to_string(lowest) + " or more, got " + std::to_string(*value));
-    return std::nullopt;
-  }
-  if (*value > highest) {
-    error("expected at most " + std::to_string(highest) + ", got " + std::to_string(*value));
-    return std::nullopt;
-  }
-  return static_cast<int>(*value);
+  if (*value >= lowest && *value <= highest) return static_cast<int>(*value);
+  const bool is_low = *value < lowest;
+  error((is_low ? "expected " + std::to_string(lowest) + " or more"
+                : "expected at most " + std::to_string(highest)) +
+        ", got " + std::to_string(*value));
+  return std::nullopt;
 }
 
 std::optional<double> Value::number() const {
   if (!expect_scalar("a number") || !expect_one_reading("a number")) return std::nullopt;
   const auto value = real_number(node_->text);
-  if (!value) error("expected a number, got " + describe(*node_));
+  if (!value) misfit("a number");
   return value;
 }
 
 std::optional<bool> Value::boolean() const {
   if (!expect_scalar("true or false")) return std::nullopt;
   const auto value = boolean_word(node_->text);
-  if (!value) error("expected true or false, got " + describe(*node_));
+  if (!value) misfit("true or false");
   return value;
 }
 
 std::optional<Milliseconds> Value::duration() const {
   if (!expect_scalar("a duration") || !expect_one_reading("a duration")) return std::nullopt;
   const auto value = parse_duration(node_->text);
-  if (!value) {
-    error("expected a duration in seconds or such as 1h30m, got " + describe(*node_));
-  }
+  if (!value) misfit("a duration in seconds or such as 1h30m");
   return value;
 }
 
 std::vector<Value> Value::list() const {
   std::vector<Value> out;
-  if (!present()) return out;
-  if (!is_list()) {
-    error("expected a list, got " + describe(*node_));
-    return out;
-  }
-  for (std::size_t i = 0; i < node_->items.size(); ++i) out.push_back(item(i));
+  if (present() && !is_list()) misfit("a list");
+  for (std::size_t i = 0; is_list() && i < node_->items.size(); ++i) out.push_back(item(i));
   return out;
 }
 
 std::vector<Value> Value::list_or_one() const {
-  if (is_scalar()) return {*this};
-  return list();
+  return is_scalar() ? std::vector<Value>{*this} : list();
 }
 
 std::vector<std::string> Value::texts() const {
@@ -306,12 +294,11 @@ std::string Value::suggest_word(const std::vector<std::string>& names) const {
 }
 
 std::optional<int> Value::word_index(const std::vector<std::string>& names) const {
-  if (!expect_scalar(("one of " + enumerated(names, " or ")).c_str())) return std::nullopt;
+  if (!expect_scalar("one of " + enumerated(names, " or "))) return std::nullopt;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (folded(names[i]) == folded(node_->text)) return static_cast<int>(i);
   }
-  error("expected " + enumerated(names, " or ") + ", got " + describe(*node_), suggest_word(names));
-  return std::nullopt;
+  return misfit(enumerated(names, " or "), suggest_word(names));
 }
 
 std::optional<std::string> Value::word(const std::vector<std::string>& words) const {
@@ -333,12 +320,8 @@ void note_null_word(const Value& value) {
 
 std::optional<bool> boolean_word(std::string_view text) {
   const std::string word = folded(text);
-  for (const char* yes : {"true", "yes", "on", "y"}) {
-    if (word == yes) return true;
-  }
-  for (const char* no : {"false", "no", "off", "n"}) {
-    if (word == no) return false;
-  }
+  if (word == "true" || word == "yes" || word == "on" || word == "y") return true;
+  if (word == "false" || word == "no" || word == "off" || word == "n") return false;
   return std::nullopt;
 }
 
@@ -363,7 +346,7 @@ MapReader::MapReader(const Value& map) {
   if (map.is_map()) {
     map_ = map;
   } else if (map.present()) {
-    map.error("expected a map, got " + describe(map.node()));
+    map.misfit("a map");
   }
 }
 
@@ -402,7 +385,7 @@ std::vector<Value> MapReader::entries() const {
 
 void MapReader::finish(Severity severity) {
   for (const Value& each : entries()) {
-    if (std::find(known_.begin(), known_.end(), each.key()) != known_.end()) continue;
+    if (std::ranges::count(known_, each.key()) > 0) continue;
     std::string message = "unknown key " + quoted_text(each.key());
     if (!map_.path().empty()) message += " in " + quoted_text(map_.path());
     const bool shown = !map_.findings().full();

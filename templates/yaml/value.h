@@ -56,8 +56,7 @@ class Value {
     std::vector<std::string> names;
     for (const auto& word : words) names.push_back(word.first);
     const auto index = word_index(names);
-    if (!index) return std::nullopt;
-    return (words.begin() + *index)->second;
+    return index ? std::optional((words.begin() + *index)->second) : std::nullopt;
   }
   // One of all words of an enumeration, in its order (EnumWords).
   template <class E, std::size_t n>
@@ -73,6 +72,8 @@ class Value {
   void error(const std::string& message, std::string suggestion = "") const {
     report(Severity::error, message, std::move(suggestion));
   }
+  // "expected …, got …".
+  std::nullopt_t misfit(const std::string& expected, std::string suggestion = "") const;
   void unresolved(const std::string& message) const { report(Severity::unresolved, message); }
   void warning(const std::string& message) const { report(Severity::warning, message); }
   void note(const std::string& message) const { report(Severity::note, message); }
@@ -92,8 +93,8 @@ class Value {
   std::optional<int> word_index(const std::vector<std::string>& names) const;
   // As `suggest`, and for the end of a word: 'uri_folder' for 'folder'.
   std::string suggest_word(const std::vector<std::string>& names) const;
-  bool expect_scalar(const char* expected) const;
-  bool expect_one_reading(const char* expected) const;
+  bool expect_scalar(const std::string& expected) const;
+  bool expect_one_reading(const std::string& expected) const;
 
   const YamlNode* node_ = nullptr;
   const Entry* entry_ = nullptr;
