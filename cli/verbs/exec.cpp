@@ -5,8 +5,6 @@
 // editors reach the nodes of a job as they reach any host.
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <sstream>
 
 #include "cli/client/exec_session.h"
@@ -18,6 +16,7 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/os/child.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -78,14 +77,6 @@ int debug_rank(const DebugOptions& options, const CommonOptions& common) {
 
 // ---- ssh-config
 
-// Neither ssh's own file nor the shell that runs a ProxyCommand takes anything else as it stands.
-bool is_plain_path(const std::string& path) {
-  return std::ranges::all_of(path, [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("/._-+@,:=").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
 // As the job was submitted: by node.
 std::string account_on(const std::vector<Record>& records, const std::string& node) {
   const JobSubmitted* submitted = submission_in(records);
@@ -111,14 +102,14 @@ int print_ssh_config(const std::string& typed, const CommonOptions&) {
   const Home home = Home::from_environment();
   const Exec request = request_at({.job = typed, .rank = {}, .node = {}}, home);
   for (const std::string& path : {home.root.string(), muster_program()}) {
-    if (is_plain_path(path)) continue;
+    // Neither ssh's own file nor the shell of a ProxyCommand takes anything else as it stands.
+    if (is_word_of(path, "/._-+@,:=")) continue;
     throw VerbEnd(internal_error,
                   "ssh's settings cannot hold the path " + path + ": use another one");
   }
   const auto found = job_or_end(home, request.job.value);
   if (found.row.ended_at) {
-    throw VerbEnd(static_cast<int>(ExitCode::failure),
-                  "job " + found.row.name + " has ended: " + found.row.state);
+    throw VerbEnd(plain_failure, "job " + found.row.name + " has ended: " + found.row.state);
   }
   const auto records = or_end(found.store->records_of(request.job));
   or_end(ssh_keys_of(home, request.job));

@@ -66,21 +66,15 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
     throw VerbEnd(no_such_job, why);
   }
   records.insert(records.begin(), faults.begin(), faults.end());  // before what they led to
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.at < b.at; });
-  if (wants_table(common)) {
-    std::string text;
-    for (const std::string& one : explain_text(records, options.brief))
-      text += printable(one) + "\n";
-    const std::string missing = missing_program_text(records, find_here);
-    if (!missing.empty()) text += printable(missing) + "\n";
-    write_all(Stream::out, text);
-    return 0;
-  }
+  std::ranges::stable_sort(records, {}, &Record::at);
+  std::string text;
+  for (const std::string& one : explain_text(records, options.brief)) text += printable(one) + "\n";
+  const std::string missing = missing_program_text(records, find_here);
+  if (!missing.empty()) text += printable(missing) + "\n";
   const auto line_document = [](const ExplainLine& one) {
     return Document{{"at", utc_text(one.at)}, {"text", one.text}};
   };
-  return print_document(list_of(explain(records, options.brief), line_document), common);
+  return print_result(list_of(explain(records, options.brief), line_document), text, common);
 }
 
 // A virtual environment's python is often there, and what it is a link to is not.

@@ -71,8 +71,8 @@ std::string heading_of(const RuleEntry& entry) {
 }
 
 const RuleHit* deciding(const std::vector<RuleHit>& hits) {
-  const auto found = std::find_if(hits.begin(), hits.end(),
-                                  [](const RuleHit& hit) { return hit.entry->rule.enforce; });
+  const auto found =
+      std::ranges::find_if(hits, [](const RuleHit& hit) { return hit.entry->rule.enforce; });
   return found == hits.end() ? nullptr : &*found;
 }
 
@@ -224,9 +224,7 @@ int show_policy(const std::string& typed, const CommonOptions& common) {
   const bool of_file = typed.empty() || means_file(typed);
   const RuleBook book(settings_of(of_file ? policy_of_file(typed, common)
                                           : policy_of_job(Home::from_environment(), typed)));
-  if (!wants_table(common)) return print_document(rules_document(book), common);
-  write_all(Stream::out, rules_table(book).text(common));
-  return 0;
+  return print_result(rules_document(book), rules_table(book).text(common), common);
 }
 
 // ---- a log --------------------------------------------------------------------------------------
@@ -263,9 +261,7 @@ int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
   const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
   const RuleBook book(settings_of(subject));
   const KnownExit evidence{status, lines};
-  if (!wants_table(common)) return print_document(match_document(book, evidence), common);
-  write_all(Stream::out, match_text(book, evidence));
-  return 0;
+  return print_result(match_document(book, evidence), match_text(book, evidence), common);
 }
 
 // ---- recorded runs ------------------------------------------------------------------------------
@@ -301,10 +297,8 @@ int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& ty
     const auto records = or_end(store->records_of(JobId{job.name}));
     for (PolicyStep& step : replay_policy(records, policy)) steps.push_back(std::move(step));
   }
-  if (!wants_table(common)) return print_document(replay_document(steps), common);
-  if (steps.empty()) notice("no attempt of these jobs ended because a rank failed", common);
-  if (!steps.empty()) write_all(Stream::out, replay_table(steps).text(common));
-  return 0;
+  return print_result(replay_document(steps), steps.empty() ? "" : replay_table(steps).text(common),
+                      common, "no attempt of these jobs ended because a rank failed");
 }
 
 int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {

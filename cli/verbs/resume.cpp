@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "cli/checkpoint/foreign.h"
 #include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"

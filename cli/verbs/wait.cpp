@@ -69,8 +69,7 @@ void read_again(Awaited& awaited, const CommonOptions& common) {
 }
 
 int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
-  if (wants_table(common)) return code;
-  const int printed = print_document(rows_document(awaited.rows), common);
+  const int printed = print_result(rows_document(awaited.rows), "", common);
   return code != 0 ? code : printed;
 }
 

@@ -392,7 +392,7 @@ struct TargetCheck {
     std::set<std::string> nodes;
     for (const NodeAddress& node : target.nodes) nodes.insert({node.id.value, node.host});
     const auto unknown =
-        std::ranges::find_if(names, [&](const std::string& name) { return !nodes.contains(name); });
+        std::ranges::find_if(names, [&](const std::string& each) { return !nodes.contains(each); });
     if (unknown == names.end()) return;
     say(Severity::unresolved, key, name + " has no node " + quoted_text(*unknown),
         did_you_mean(*unknown, {nodes.begin(), nodes.end()}));

@@ -43,11 +43,7 @@ std::string in_quotes(std::string_view text) {
       out += byte;
     }
   }
-  for (const LineEnd& end : other_line_ends) {
-    for (std::size_t at = 0; (at = out.find(end.bytes, at)) != out.npos;) {
-      out.replace(at, end.bytes.size(), end.code);
-    }
-  }
+  for (const LineEnd& end : other_line_ends) out = replaced(std::move(out), end.bytes, end.code);
   return out + '"';
 }
 
@@ -81,12 +77,9 @@ bool fits_block(const YamlNode& node) {
 
 std::string block(const std::string& text, const std::string& indent) {
   std::string out = text.ends_with('\n') ? "|\n" : "|-\n";
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    if (end > at) out += indent + text.substr(at, end - at);
-    out += '\n';
-    at = end + 1;
+  for (std::string_view rest = text; !rest.empty(); out += '\n') {
+    const std::string_view line = take_until(rest, '\n');
+    if (!line.empty()) out.append(indent).append(line);
   }
   return out;
 }
