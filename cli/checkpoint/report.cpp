@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/escape.h"
@@ -187,7 +188,7 @@ CheckpointLines checkpoint_lines(const std::string& root) {
     line.reason = reason_of(rejected, line);
     all.lines.push_back(std::move(line));
   }
-  std::ranges::sort(all.lines, std::greater(), &CheckpointLine::name);
+  std::ranges::sort(all.lines, std::greater<>{}, &CheckpointLine::name);
   return all;
 }
 

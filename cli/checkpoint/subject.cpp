@@ -6,7 +6,6 @@
 #include <set>
 
 #include "cli/client/find.h"
-#include "cli/terminal/terminal.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/checkpoint/reader.h"
 #include "runtime/protocol/checkpoint_layout.h"

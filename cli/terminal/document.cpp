@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "cli/query/query.h"
 #include "cli/terminal/escape.h"

@@ -5,6 +5,7 @@
 // editors reach the nodes of a job as they reach any host.
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "cli/client/exec_session.h"
@@ -30,12 +31,10 @@ struct ExecOptions {
 
 // Why there is no rank to be beside; empty: there may be one.
 std::string not_yet(const JobRow& row) {
-  for (const char* state : {"NotStarted", "Queued", "Preparing", "Provisioning"}) {
-    if (row.state != state) continue;
-    return "job " + row.name + " is not running yet: it is " + state +
-           (row.reason.empty() ? "" : ": " + row.reason);
-  }
-  return "";
+  const auto early = words_in("NotStarted Queued Preparing Provisioning");
+  if (std::ranges::count(early, row.state) == 0) return "";
+  return "job " + row.name + " is not running yet: it is " + row.state +
+         (row.reason.empty() ? "" : ": " + row.reason);
 }
 
 int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& common) {

@@ -13,7 +13,6 @@
 #include "cli/job/report.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/os/child.h"
 #include "scheduler/explain/explain.h"

@@ -36,7 +36,7 @@ std::set<RankId> ranks_on(const std::string& node, const AttemptSummary* attempt
   }
   auto ranks = ranks_of_node(spec, *attempt, NodeId{node});
   if (!ranks.empty()) return ranks;
-  if (std::ranges::find(attempt->nodes, NodeId{node}) != attempt->nodes.end()) {
+  if (std::ranges::count(attempt->nodes, NodeId{node}) > 0) {
     throw VerbEnd(no_such_job,
                   node + " has no ranks of job " + job.job.value + " before its GPUs are counted");
   }

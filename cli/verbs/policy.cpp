@@ -12,7 +12,6 @@
 #include "cli/job/check.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/store.h"
@@ -64,10 +63,9 @@ std::string reaction_text(const RestartRule& rule) {
 
 std::string heading_of(const RuleEntry& entry) {
   const RestartRule& rule = entry.rule;
-  std::string text = "rule " + rule.id + " (" + std::string(word(entry.origin)) + ")";
-  if (!rule.enforce) text += " only logs";
-  text += ": " + reaction_text(rule);
-  return text + (rule.advice.empty() ? "" : ": " + rule.advice);
+  return "rule " + rule.id + " (" + std::string(word(entry.origin)) + ")" +
+         (rule.enforce ? "" : " only logs") + ": " + reaction_text(rule) +
+         (rule.advice.empty() ? "" : ": " + rule.advice);
 }
 
 const RuleHit* deciding(const std::vector<RuleHit>& hits) {
@@ -96,13 +94,11 @@ std::vector<RestartRule> rules_of_site(const CommonOptions& common) {
 
 // [{order, id, origin, when, class, action, delay_ms, mode, cascade, advice}]
 Document rules_document(const RuleBook& book) {
-  Document out = Document::array();
-  for (const RuleEntry* entry : book.entries()) {
-    Document rule{{"order", out.size() + 1}};
+  return list_of(book.entries(), [order = 0](const RuleEntry* entry) mutable {
+    Document rule{{"order", ++order}};
     rule.update(rule_document(*entry));
-    out.push_back(std::move(rule));
-  }
-  return out;
+    return rule;
+  });
 }
 
 Table rules_table(const RuleBook& book) {

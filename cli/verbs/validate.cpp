@@ -5,7 +5,6 @@
 #include "cli/job/check.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "templates/azure/azure.h"

@@ -110,9 +110,8 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
   for (const std::string& typed : options.jobs) {
     auto found = job_or_end(home, typed);
     awaited.store = std::move(found.store);
-    const auto is_same = [&](const JobRow& row) { return row.name == found.row.name; };
-    if (std::any_of(awaited.rows.begin(), awaited.rows.end(), is_same)) continue;
-    awaited.rows.emplace_back().name = found.row.name;
+    const bool is_new = std::ranges::count(awaited.rows, found.row.name, &JobRow::name) == 0;
+    if (is_new) awaited.rows.emplace_back().name = found.row.name;
   }
   return wait_for(awaited, home, options.timeout, common);
 }

@@ -133,8 +133,7 @@ ServiceSpec read_service(const Value& value) {
 
 std::string existing_path(const Value& value, Reading& reading, OnDisk wanted) {
   const auto text = value.text();
-  if (!text) return "";
-  if (value.is_to_be_replaced(*text, "a path")) return "";
+  if (!text || value.is_to_be_replaced(*text, "a path")) return "";
   const auto form = path_form(*text);
   if (!form || form->kind != PathKind::local) return *text;
   const std::string path = Reading::local_path(value, form->path);

@@ -1,4 +1,6 @@
 // `inputs` and `outputs`: literals, and data with its path, type and mode.
+#include <algorithm>
+
 #include "scheduler/model/names.h"
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
@@ -18,16 +20,15 @@ void check_data_name(const Value& value) {
     value.error(quoted_text(value.key()) +
                 " is not a name; expected letters, digits, '_', '.' and '-'");
   }
-  for (const char* reserved :
-       {"path", "ld_library_path", "user", "logname", "home", "pwd", "shell"}) {
-    if (folded(value.key()) == reserved) value.warning("the name is reserved in Azure components");
+  const auto reserved = words_in("path ld_library_path user logname home pwd shell");
+  if (std::ranges::count(reserved, folded(value.key())) > 0) {
+    value.warning("the name is reserved in Azure components");
   }
 }
 
 bool is_literal_type(const Value& type) {
-  if (!type.is_scalar()) return false;
-  const std::string word = folded(type.node().text);
-  return word == "string" || word == "number" || word == "integer" || word == "boolean";
+  const auto words = words_in("string number integer boolean");
+  return type.is_scalar() && std::ranges::count(words, folded(type.node().text)) > 0;
 }
 
 std::string literal_text(const YamlNode& node, bool is_boolean) {

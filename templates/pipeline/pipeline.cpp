@@ -502,29 +502,23 @@ ComponentShape read_component_map(const Value& value, Reading& reading) {
 
 ComponentShape read_component_reference(const Value& value, Reading& reading) {
   const auto text = value.text();
-  if (!text) return {};
-  if (value.is_to_be_replaced(*text, "a component")) return {};
+  if (!text || value.is_to_be_replaced(*text, "a component")) return {};
   if (text->starts_with("azureml:")) {
-    const bool named = is_asset_reference(*text) || text->starts_with("azureml://");
-    if (named) {
+    const bool is_named = is_asset_reference(*text) || text->starts_with("azureml://");
+    if (!is_named) value.misfit("azureml:<name>[:<version>|@<label>]");
+    if (is_named)
       value.unresolved("there is no component " + quoted_text(*text) + " in a catalogue here");
-    } else {
-      value.error("expected azureml:<name>[:<version>|@<label>], got " + quoted_text(*text));
-    }
     return {};
   }
   const auto form = path_form(*text);
   if (!form || form->kind != PathKind::local) {
-    value.error("expected a path or azureml:<name>, got " + quoted_text(*text));
+    value.misfit("a path or azureml:<name>");
     return {};
   }
   const auto file = reading.load(value, form->path);
-  if (!file) return {};
-  if (!file->is_map()) {
-    value.error(quoted_text(*text) + " does not hold a component");
-    return {};
-  }
-  return read_component_map(*file, reading);
+  if (file && file->is_map()) return read_component_map(*file, reading);
+  if (file) value.error(quoted_text(*text) + " does not hold a component");
+  return {};
 }
 
 }  // namespace muster

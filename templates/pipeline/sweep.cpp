@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 
 namespace muster {
