@@ -247,14 +247,14 @@ std::optional<std::uint64_t> size_of(const std::string& text) {
   if (parsed.ec != std::errc() || amount == 0) return std::nullopt;
   const std::string unit(parsed.ptr, end);
   constexpr std::uint64_t most = std::uint64_t{1} << 60;
-  const std::pair<const char*, std::uint64_t> units[] = {{"", 1},
-                                                         {"B", 1},
-                                                         {"KB", 1000},
-                                                         {"MB", 1000'000},
-                                                         {"GB", 1000'000'000},
-                                                         {"KiB", 1ull << 10},
-                                                         {"MiB", 1ull << 20},
-                                                         {"GiB", 1ull << 30}};
+  const std::pair<const char*, std::uint64_t> units[]{{"", 1},
+                                                      {"B", 1},
+                                                      {"KB", 1000},
+                                                      {"MB", 1000'000},
+                                                      {"GB", 1000'000'000},
+                                                      {"KiB", 1ull << 10},
+                                                      {"MiB", 1ull << 20},
+                                                      {"GiB", 1ull << 30}};
   for (const auto& [name, bytes] : units) {
     if (folded(unit) == folded(name)) return amount <= most / bytes ? amount * bytes : most;
   }
