@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "cli/terminal/escape.h"
@@ -23,16 +23,12 @@ std::string state_text(const CheckpointStanding& standing) {
   return stored == "SANE" ? "VALID" : stored == "CERTIFIED" ? "VERIFIED" : stored;
 }
 
-constexpr std::uint64_t ns_per_ms = 1'000'000;
-
 Time created_at(std::uint64_t created_ns) {
-  return from_ms(static_cast<std::int64_t>(created_ns / ns_per_ms));
+  return from_ms(static_cast<std::int64_t>(created_ns / 1'000'000));
 }
 
 std::string hex(std::uint64_t value, int digits) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
-  return text;
+  return printed("%0*llx", digits, static_cast<unsigned long long>(value));
 }
 
 // JSON has no NaN and no infinity.
@@ -191,8 +187,7 @@ CheckpointLines checkpoint_lines(const std::string& root) {
     line.reason = reason_of(rejected, line);
     all.lines.push_back(std::move(line));
   }
-  std::sort(all.lines.begin(), all.lines.end(),
-            [](const CheckpointLine& a, const CheckpointLine& b) { return a.name > b.name; });
+  std::ranges::sort(all.lines, std::greater<>{}, &CheckpointLine::name);
   return all;
 }
 

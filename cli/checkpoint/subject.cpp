@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/checkpoint/foreign.h"
 #include "cli/client/find.h"
 #include "runtime/checkpoint/choose.h"
 #include "runtime/protocol/checkpoint_layout.h"
 #include "scheduler/explain/summary.h"
+#include "scheduler/text/duration.h"
 #include "scheduler/text/number.h"
 #include "scheduler/text/text.h"
 
@@ -104,6 +105,49 @@ CheckpointSubject subject_of_path(const TypedSubject& typed) {
                                  std::to_string(*typed.step) + " away");
 }
 
+// ---- checkpoints of other programs
+
+const char* state_text(SaveState state) {
+  if (state == SaveState::complete) return "COMPLETE";
+  return state == SaveState::incomplete ? "INCOMPLETE" : "UNKNOWN";
+}
+
+Time changed_at(const ForeignCheckpoint& one) {
+  return Time(std::chrono::duration_cast<Milliseconds>(std::chrono::nanoseconds(one.changed_ns)));
+}
+
+std::string name_of(const ForeignCheckpoint& one) {
+  return std::filesystem::path(one.path).filename().string();
+}
+
+// Of those that may be resumed from: the first in the list.
+bool is_newest(const ForeignCheckpoint& one, const std::vector<ForeignCheckpoint>& found) {
+  const auto first = std::ranges::find(found, SaveState::complete, &ForeignCheckpoint::state);
+  return first != found.end() && &one == &*first;
+}
+
+// As it was submitted or resumed last.
+template <class Take>
+void take_submission(const std::vector<Record>& records, Take take) {
+  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+    if (const auto* submitted = record_as<JobSubmitted>(*record)) return take(*submitted);
+    if (const auto* resumed = record_as<ResumeRequested>(*record)) return take(*resumed);
+  }
+}
+
+std::vector<std::string> places_of(const Home& home, const JobId& id, const JobSpec& spec,
+                                   const ComputeTarget& target) {
+  const std::string shared = shared_directory(target, id);
+  std::vector<std::string> places{home.job(id).string() + "/ckpt", home.outputs(id).string(),
+                                  spec.muster.checkpoint_path};
+  if (!shared.empty()) places.insert(places.end(), {shared + "/ckpt", shared + "/outputs"});
+  for (const auto& [name, output] : spec.outputs) {
+    if (output.is_written_at_path()) places.push_back(output.path);
+  }
+  std::erase_if(places, [](const std::string& place) { return !is_directory(place); });
+  return places;
+}
+
 }  // namespace
 
 CheckpointSubject checkpoint_subject(const Home& home, const std::string& typed) {
@@ -143,6 +187,51 @@ Status check_usable_step(const std::string& root, std::uint64_t step) {
     if (name && name->step == step) return Error{rejected.directory + ": " + rejected.reason};
   }
   return Error{no_such_step(root, step, std::move(steps))};
+}
+
+std::optional<ForeignSubject> foreign_subject(const Home& home, const std::string& typed) {
+  if (typed.find('/') != std::string::npos) return std::nullopt;
+  const auto found = open_job(home, typed);
+  if (!found) return std::nullopt;
+  const auto history = history_of(*found);
+  if (!history) return std::nullopt;
+  const auto newest = summarize(history->records).checkpoint;
+  if (newest && !newest->is_foreign()) return std::nullopt;
+  ForeignSubject subject;
+  take_submission(history->records, [&](const auto& record) {
+    const MusterSettings& settings = record.spec.muster;
+    subject.settings = {settings.checkpoint_format, settings.checkpoint_marker};
+    subject.roots = places_of(home, record.job, record.spec, record.target);
+  });
+  const auto all = foreign_checkpoints(subject.roots, subject.settings);
+  if (all.empty()) return std::nullopt;
+  subject.kind = all.front().kind;
+  return subject;
+}
+
+Document foreign_document(const std::vector<ForeignCheckpoint>& found) {
+  return list_of(found, [&](const ForeignCheckpoint& one) {
+    return Document{{"name", name_of(one)},
+                    {"path", one.path},
+                    {"kind", one.kind},
+                    {"step", value_or_null(one.step)},
+                    {"state", state_text(one.state)},
+                    {"usable", one.state == SaveState::complete},
+                    {"newest", is_newest(one, found)},
+                    {"reason", value_or_null(one.why)},
+                    {"bytes", one.bytes},
+                    {"created_at", utc_text(changed_at(one))}};
+  });
+}
+
+Table foreign_table(const std::vector<ForeignCheckpoint>& found) {
+  Table table({"CHECKPOINT", "KIND", "STEP", "STATE", "SIZE", "WHEN", "REMARK"});
+  for (const ForeignCheckpoint& one : found) {
+    table.add({name_of(one), one.kind, one.step ? std::to_string(*one.step) : "",
+               state_text(one.state), bytes_text(static_cast<std::uint64_t>(one.bytes)),
+               local_text(changed_at(one)), is_newest(one, found) ? "newest usable" : one.why});
+  }
+  return table;
 }
 
 }  // namespace muster

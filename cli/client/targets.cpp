@@ -12,8 +12,6 @@
 #include "launcher/os/child.h"
 #include "scheduler/text/text.h"
 #include "templates/cluster/file.h"
-#include "templates/cluster/images.h"
-#include "templates/cluster/target.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {

@@ -57,6 +57,12 @@ void add_words(CLI::App& app, OfferedByOption& offered, const std::string& names
   offered[option] = std::move(known);
 }
 
+// `--set a=1 --set b=2`.
+void once_for_each(CLI::Option* option) {
+  option->expected(1)->allow_extra_args(false)->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeAll);
+}
+
 // Told before anything is done, not after the job.
 std::string query_problem(const std::string& text) {
   const auto query = parse_query(text);
@@ -164,11 +170,7 @@ void Arguments::option(const std::string& names, std::optional<Milliseconds>& va
 
 void Arguments::repeated(const std::string& names, std::vector<std::string>& values,
                          const std::string& help) {
-  app_->add_option(names, values, help)
-      ->type_name("TEXT")
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  once_for_each(app_->add_option(names, values, help)->type_name("TEXT"));
 }
 
 void Arguments::several(const std::string& names, std::vector<std::string>& values,
@@ -193,10 +195,8 @@ void Arguments::choice(const std::string& names, std::string& value,
                        const std::vector<std::string>& words, const std::string& help) {
   const std::string list = joined(words);
   const auto known = [words, list](const std::string& text) {
-    for (const std::string& name : words) {
-      if (folded(name) == folded(text)) return std::string();
-    }
-    return "'" + text + "': expected one of: " + list;
+    const bool is_known = std::ranges::count(words, folded(text), folded) > 0;
+    return is_known ? "" : "'" + text + "': expected one of: " + list;
   };
   app_->add_option(names, value, help + ": " + list)->type_name("CHOICE")->check(known);
   offer(names.substr(names.rfind(',') + 1), {words});
@@ -212,6 +212,11 @@ void Arguments::ignored(const std::string& names, const std::string& help) {
 void Arguments::ignored_flag(const std::string& names, const std::string& help) {
   const auto ignore = [](std::int64_t) {};
   app_->add_flag_function(names, ignore, help + " (ignored)")->group("Ignored options");
+}
+
+void Arguments::job(std::string& value, bool unfinished) {
+  argument("JOB", value, "Job name, or the beginning of one");
+  offer("JOB", {.words = {}, .unfinished_jobs = unfinished});
 }
 
 void Arguments::argument(const std::string& name, std::string& value, const std::string& help) {
@@ -267,12 +272,9 @@ struct CommandLine::Parser {
           ->group("Shared options");
     }
     add_words(verb, offered, "--color", common.color, color_words, "Colour of messages");
-    verb.add_option("--cluster", common.cluster_files, "Cluster file (repeatable)")
-        ->type_name("FILE")
-        ->expected(1)
-        ->allow_extra_args(false)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->group("Shared options");
+    once_for_each(verb.add_option("--cluster", common.cluster_files, "Cluster file (repeatable)")
+                      ->type_name("FILE")
+                      ->group("Shared options"));
     verb.add_flag("--only-show-errors", common.only_show_errors, "Print errors only, no notices")
         ->group("Shared options");
     verb.add_flag("--verbose,--debug", common.verbose, "Print more messages")

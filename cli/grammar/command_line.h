@@ -64,6 +64,8 @@ class Arguments {
   void ignored(const std::string& names, const std::string& help);
   void ignored_flag(const std::string& names, const std::string& help);
 
+  // JOB; completion offers all of them, or those that have not ended.
+  void job(std::string& value, bool unfinished = false);
   void argument(const std::string& name, std::string& value, const std::string& help);
   void optional_argument(const std::string& name, std::string& value, const std::string& help);
   void arguments(const std::string& name, std::vector<std::string>& values,

@@ -6,7 +6,7 @@
 #include "cli/health/sources.h"
 #include "cli/terminal/common_options.h"
 #include "health/model/profile.h"
-#include "templates/profile/shipped.h"
+#include "templates/profile/reader.h"
 
 namespace muster {
 

@@ -21,7 +21,7 @@
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/parse_file.h"
-#include "templates/yaml/writer.h"
+#include "templates/yaml/node.h"
 
 namespace muster {
 

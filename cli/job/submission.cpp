@@ -31,7 +31,7 @@
 #include "launcher/wire/record_codec.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
-#include "templates/cluster/target.h"
+#include "templates/cluster/file.h"
 #include "templates/job/job_file.h"
 #include "templates/yaml/reader.h"
 

@@ -2,24 +2,19 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "cli/query/query.h"
 #include "cli/terminal/escape.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
 
 namespace {
-
-std::string escape_of(unsigned char byte) {
-  constexpr const char* digits = "0123456789abcdef";
-  return std::string("\\u00") + digits[byte >> 4] + digits[byte & 0xF];
-}
 
 // Characters that JSON leaves as they are and a terminal may obey, U+007F … U+009F, are escaped
 // too; they can only stand in strings.
@@ -29,23 +24,17 @@ std::string json_text(const Document& value, int indent) {
     const std::size_t length = text[at] == '\xC2' ? 2 : 1;
     const auto last = static_cast<unsigned char>(text[at + length - 1]);
     if (length == 2 && last >= 0xA0) continue;
-    text.replace(at, length, escape_of(last));
+    text.replace(at, length, printed("\\u00%02x", last));
   }
   return text;
 }
 
 // Plain in YAML only when nobody could read it as anything but text.
 bool is_plain(const std::string& text) {
-  if (text.empty()) return false;
-  const std::string_view letters =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-";
-  if (text.find_first_not_of(letters) != text.npos) return false;
-  const bool letter_first =
-      (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
-  if (!letter_first) return false;
-  constexpr std::string_view words[] = {"true", "false", "yes", "no", "on",
-                                        "off",  "null",  "y",   "n"};
-  return std::ranges::find(words, lower_case(text)) == std::end(words);
+  if (!is_word_of(text, "_./+-")) return false;
+  const char first = lower_case(text).front();
+  const auto words = words_in("true false yes no on off null y n");
+  return first >= 'a' && first <= 'z' && std::ranges::count(words, lower_case(text)) == 0;
 }
 
 std::string yaml_scalar(const Document& value) {
@@ -117,21 +106,19 @@ std::vector<std::string> keys_of(const Document& rows) {
   std::vector<std::string> keys;
   for (const Document& row : rows) {
     for (const auto& [key, value] : row.items()) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+      if (std::ranges::count(keys, key) == 0) keys.push_back(key);
     }
   }
   return keys;
 }
 
-bool are_all(const Document& rows, bool (Document::*is)() const noexcept) {
-  return rows.is_array() && !rows.empty() &&
-         std::all_of(rows.begin(), rows.end(), [is](const Document& row) { return (row.*is)(); });
-}
-
 // Objects have headings: their keys. Other results are lines of values.
 std::string table_text(const Document& value) {
   const Document rows = value.is_object() ? Document::array({value}) : value;
-  if (!are_all(rows, &Document::is_object)) return tsv_text(value);
+  const bool are_objects =
+      rows.is_array() && !rows.empty() &&
+      std::all_of(rows.begin(), rows.end(), [](const Document& row) { return row.is_object(); });
+  if (!are_objects) return tsv_text(value);
   const std::vector<std::string> keys = keys_of(rows);
   if (keys.empty()) return "";
   std::vector<std::string> headings;
@@ -200,6 +187,14 @@ int print_document(const Document& document, const CommonOptions& common) {
   const auto text = document_text(document, common);
   if (!text) return print_error(text.error().message, usage_error, common);
   write_all(Stream::out, *text);
+  return 0;
+}
+
+int print_result(const Document& document, const std::string& text, const CommonOptions& common,
+                 const std::string& none) {
+  if (!wants_table(common)) return print_document(document, common);
+  if (text.empty() && !none.empty()) notice(none, common);
+  write_all(Stream::out, text);
   return 0;
 }
 

@@ -47,5 +47,8 @@ std::string document_line(const Document& document);
 
 // Prints it on stdout; returns the exit code, 2 for a wrong query.
 int print_document(const Document& document, const CommonOptions& common);
+// As above where machines read; else the text for people, or where that is empty the notice `none`.
+int print_result(const Document& document, const std::string& text, const CommonOptions& common,
+                 const std::string& none = "");
 
 }  // namespace muster

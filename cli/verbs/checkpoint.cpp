@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,6 @@
 #include <thread>
 #include <vector>
 
-#include "cli/checkpoint/foreign.h"
 #include "cli/checkpoint/report.h"
 #include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
@@ -22,6 +20,7 @@
 #include "runtime/checkpoint/resume_log.h"
 #include "runtime/export/export.h"
 #include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 
 namespace muster {
@@ -35,8 +34,7 @@ constexpr const char* one_or_newest =
 template <class Options, class Run, class DeclareOptions>
 void verb(CommandLine& line, const std::string& name, const std::string& summary, Run run,
           DeclareOptions declare) {
-  VerbTexts texts{name, summary};
-  texts.azure_scope = false;
+  const VerbTexts texts{.name = name, .summary = summary, .azure_scope = false};
   line.verb_of<Options>(checkpoint_group, texts, run, declare);
 }
 
@@ -44,13 +42,9 @@ void verb(CommandLine& line, const std::string& name, const std::string& summary
 int list_foreign(const std::string& typed, const ForeignSubject& subject,
                  const CommonOptions& common) {
   const auto found = foreign_checkpoints(subject.roots, subject.settings);
-  if (!wants_table(common)) return print_document(foreign_document(found), common);
-  if (found.empty()) {
-    notice(typed + " holds no checkpoints", common);
-    return 0;
-  }
-  write_all(Stream::out, foreign_table(found).text(common));
-  return 0;
+  return print_result(foreign_document(found),
+                      found.empty() ? "" : foreign_table(found).text(common), common,
+                      typed + " holds no checkpoints");
 }
 
 int list(const std::string& typed, const CommonOptions& common) {
@@ -71,9 +65,7 @@ int list(const std::string& typed, const CommonOptions& common) {
     const auto root = std::filesystem::absolute(subject.root, failed);
     return list_foreign(subject.root, {{root.string()}}, common);
   }
-  if (!wants_table(common)) return print_document(lines_document(known.lines), common);
-  write_all(Stream::out, lines_table(known.lines).text(common));
-  return 0;
+  return print_result(lines_document(known.lines), lines_table(known.lines).text(common), common);
 }
 
 int show(const std::string& typed, const CommonOptions& common) {
@@ -163,10 +155,9 @@ class ReadProgress {
 
   std::string summary() const {
     const std::chrono::duration<double> took = SteadyClock::now() - begin_;
-    char rate[60];
-    std::snprintf(rate, sizeof rate, " in %.2fs, %.0f MB/s", took.count(),
-                  static_cast<double>(done_) / 1e6 / std::max(took.count(), 1e-9));
-    return "read " + bytes_text(done_) + rate;
+    return "read " + bytes_text(done_) +
+           printed(" in %.2fs, %.0f MB/s", took.count(),
+                   static_cast<double>(done_) / 1e6 / std::max(took.count(), 1e-9));
   }
 
   void clear() const {
@@ -227,15 +218,11 @@ int verify_checkpoints(const VerifyOptions& options, const CommonOptions& common
         line.path, {thread_count(options), [&](std::uint64_t bytes) { progress.add(bytes); }});
   }
   progress.clear();
-  const bool good = std::all_of(checked.begin(), checked.end(),
-                                [](const CheckedCheckpoint& one) { return one.verdict.good(); });
-  if (wants_table(common)) {
-    write_all(Stream::out, checked_text(checked, wants_color(common.color, Stream::out)));
-  } else if (const int failed = print_document(checked_document(checked), common); failed != 0) {
-    return failed;
-  }
+  const std::string text = checked_text(checked, wants_color(common.color, Stream::out));
+  const int failed = print_result(checked_document(checked), text, common);
+  if (failed != 0) return failed;
   notice(progress.summary(), common);
-  return good ? 0 : not_good;
+  return std::ranges::all_of(checked, [](auto& one) { return one.verdict.good(); }) ? 0 : not_good;
 }
 
 // ---- export
@@ -343,11 +330,8 @@ int export_weights(const WantedExport& wanted, const CommonOptions& common) {
   if (!files) {
     throw VerbEnd(no_such_job, "cannot export " + subject.path() + ": " + files.reason());
   }
-  if (!wants_table(common)) {
-    return print_document(files_document(options, subject.path(), files.value()), common);
-  }
-  write_all(Stream::out, files_text(options, files.value()));
-  return 0;
+  return print_result(files_document(options, subject.path(), files.value()),
+                      files_text(options, files.value()), common);
 }
 
 // ---- the verbs

@@ -4,7 +4,6 @@
 
 #include "cli/job/cleaning.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/text/duration.h"
 
@@ -19,23 +18,16 @@ std::string sentence(const Removed& removed, bool dry_run) {
          std::to_string(removed.count) + size + "\n";
 }
 
-int tell(const std::vector<Removed>& all, bool dry_run, const CommonOptions& common) {
-  if (wants_table(common)) {
-    if (all.empty()) notice("nothing to remove", common);
-    for (const Removed& removed : all) write_all(Stream::out, sentence(removed, dry_run));
-    return 0;
-  }
-  const auto one = [](const Removed& removed) {
-    return Document{{"what", removed.what}, {"count", removed.count}, {"bytes", removed.bytes}};
-  };
-  return print_document(list_of(all, one), common);
-}
-
 int clean(bool dry_run, const CommonOptions& common) {
   const auto keep = or_end(user_retention(), invalid_file, "nothing is removed: ");
   const auto removed =
       clean_state_directory({Home::from_environment(), keep, wall_clock_now(), dry_run});
-  return tell(removed, dry_run, common);
+  std::string text;
+  for (const Removed& one : removed) text += sentence(one, dry_run);
+  const Document document = list_of(removed, [](const Removed& one) {
+    return Document{{"what", one.what}, {"count", one.count}, {"bytes", one.bytes}};
+  });
+  return print_result(document, text, common, "nothing to remove");
 }
 
 }  // namespace

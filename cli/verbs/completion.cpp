@@ -1,8 +1,11 @@
-// `muster completion SHELL`.
+// `muster completion SHELL` and `muster version`.
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "cli/client/start.h"
 #include "cli/client/targets.h"
+#include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/text/text.h"
@@ -148,6 +151,16 @@ void add_completion(CommandLine& line) {
     of.flag("--nodes", *nodes, "Print the nodes of the cluster files, as the scripts want them");
     return [shell, nodes, &line](const CommonOptions& common) {
       return *nodes ? print_nodes(common) : print_script(*shell, line.shape());
+    };
+  });
+}
+
+void add_version(CommandLine& line) {
+  line.verb({"version", "Print which build this is"}, [](Arguments&) {
+    return [](const CommonOptions& common) {
+      const std::string build = own_build_id();
+      return print_result(Document{{"version", MUSTER_VERSION}, {"build_id", build}},
+                          "muster " MUSTER_VERSION " (build " + build + ")\n", common);
     };
   });
 }

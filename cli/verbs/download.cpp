@@ -4,7 +4,6 @@
 
 #include "cli/client/find.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "scheduler/text/duration.h"
 
@@ -100,22 +99,16 @@ int download_job(const DownloadOptions& options, const CommonOptions& common) {
   for (const fs::path& part : wanted_parts(home.job(found.id()), options)) {
     copy_tree(home.job(found.id()) / part, to / part, copied);
   }
-  if (!wants_table(common)) {
-    return print_document(Document{{"name", found.row.name},
-                                   {"path", fs::absolute(to).string()},
-                                   {"files", copied.files},
-                                   {"bytes", copied.bytes}},
-                          common);
-  }
-  if (copied.files == 0)
-    notice("job " + found.row.name +
-               (found.row.ended_at ? " left no outputs; --all copies its logs, too"
-                                   : " has no outputs here yet"),
-           common);
-  else
-    write_all(Stream::out, std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +
-                               " in " + to.string() + "\n");
-  return 0;
+  const Document document{{"name", found.row.name},
+                          {"path", fs::absolute(to).string()},
+                          {"files", copied.files},
+                          {"bytes", copied.bytes}};
+  const std::string text = std::to_string(copied.files) + " files, " + bytes_text(copied.bytes) +
+                           " in " + to.string() + "\n";
+  return print_result(document, copied.files == 0 ? "" : text, common,
+                      "job " + found.row.name +
+                          (found.row.ended_at ? " left no outputs; --all copies its logs, too"
+                                              : " has no outputs here yet"));
 }
 
 void declare_download(Arguments& of, DownloadOptions& options) {
@@ -127,7 +120,7 @@ void declare_download(Arguments& of, DownloadOptions& options) {
 void add_download(CommandLine& line) {
   line.verb<DownloadOptions>({"download", "Copy a job's outputs out of the state directory"},
                              download_job, [](Arguments& of, DownloadOptions& options) {
-                               of.argument("JOB", options.job, "Job name, or the beginning of one");
+                               of.job(options.job);
                                declare_download(of, options);
                              });
 }

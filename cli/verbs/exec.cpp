@@ -1,6 +1,12 @@
-// `muster exec JOB -- CMD` and `muster ssh JOB`: a command or a shell beside a rank, in its
-// directory and environment.
+// Verbs that go to the nodes of a running job. `muster exec JOB -- CMD` and `muster ssh JOB`: a
+// command or a shell beside a rank, in its directory and environment. `muster debug JOB --rank R`:
+// what to type, or to give to VS Code, to debug a running rank, found on its node by debug.sh, as
+// muster exec would run it. `muster ssh-config JOB`: settings with which ssh, scp, rsync and
+// editors reach the nodes of a job as they reach any host.
 #include <unistd.h>
+
+#include <algorithm>
+#include <sstream>
 
 #include "cli/client/exec_session.h"
 #include "cli/client/find.h"
@@ -10,6 +16,7 @@
 #include "cli/verbs/verbs.h"
 #include "launcher/os/child.h"
 #include "scheduler/model/exit_code.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -23,12 +30,10 @@ struct ExecOptions {
 
 // Why there is no rank to be beside; empty: there may be one.
 std::string not_yet(const JobRow& row) {
-  for (const char* state : {"NotStarted", "Queued", "Preparing", "Provisioning"}) {
-    if (row.state != state) continue;
-    return "job " + row.name + " is not running yet: it is " + state +
-           (row.reason.empty() ? "" : ": " + row.reason);
-  }
-  return "";
+  const auto early = words_in("NotStarted Queued Preparing Provisioning");
+  if (std::ranges::count(early, row.state) == 0) return "";
+  return "job " + row.name + " is not running yet: it is " + row.state +
+         (row.reason.empty() ? "" : ": " + row.reason);
 }
 
 int run_in_terminal(ControllerClient client, Exec request, const CommonOptions& common) {
@@ -51,11 +56,75 @@ int exec_beside(const ExecOptions& options, const CommonOptions& common) {
   return ExecSession(std::move(client), {}, common).run(request);
 }
 
+// ---- debug
+
+struct DebugOptions {
+  NodePlace place;
+  std::string with = "gdb";
+};
+
+int debug_rank(const DebugOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  Exec request = request_at(options.place, home);
+  request.rank = request.rank.value_or(RankId{0});
+  request.argv = {"sh",        "-c", std::string(debug_script()), "debug", request.job.value,
+                  options.with};
+  auto client = or_end(ensure_controller(home, common));
+  return ExecSession(std::move(client), {}, common).run(request);
+}
+
+// ---- ssh-config
+
+// As the job was submitted: by node.
+std::string account_on(const std::vector<Record>& records, const std::string& node) {
+  const JobSubmitted* submitted = submission_in(records);
+  for (const NodeAddress& address :
+       submitted ? submitted->target.nodes : std::vector<NodeAddress>{}) {
+    if (address.id.value == node && !address.user.empty()) return address.user;
+  }
+  return user_name();
+}
+
+std::string block(const Home& home, const JobId& job, std::size_t index, const std::string& user) {
+  const std::string number = std::to_string(index);
+  const std::string keys = ssh_directory(home, job).string();
+  return "Host " + job.value + "-node-" + number + "\n  User " + user +
+         "\n  ProxyCommand env MUSTER_HOME=" + home.root.string() + " " + muster_program() +
+         " forward --stdio " + job.value + " --node " + number + " ssh\n  HostKeyAlias muster-" +
+         job.value + "\n  UserKnownHostsFile " + keys +
+         "/known_hosts\n  StrictHostKeyChecking yes\n  IdentityFile " + keys +
+         "/identity\n  IdentitiesOnly yes\n  PasswordAuthentication no\n";
+}
+
+int print_ssh_config(const std::string& typed, const CommonOptions&) {
+  const Home home = Home::from_environment();
+  const Exec request = request_at({.job = typed, .rank = {}, .node = {}}, home);
+  for (const std::string& path : {home.root.string(), muster_program()}) {
+    // Neither ssh's own file nor the shell of a ProxyCommand takes anything else as it stands.
+    if (is_word_of(path, "/._-+@,:=")) continue;
+    throw VerbEnd(internal_error,
+                  "ssh's settings cannot hold the path " + path + ": use another one");
+  }
+  const auto found = job_or_end(home, request.job.value);
+  if (found.row.ended_at) {
+    throw VerbEnd(plain_failure, "job " + found.row.name + " has ended: " + found.row.state);
+  }
+  const auto records = or_end(found.store->records_of(request.job));
+  or_end(ssh_keys_of(home, request.job));
+  std::string text;
+  std::size_t index = 0;
+  std::istringstream nodes(found.row.nodes);
+  for (std::string node; std::getline(nodes, node, ',');) {
+    text += block(home, request.job, index++, account_on(records, node));
+  }
+  write_all(Stream::out, text);
+  return 0;
+}
+
 }  // namespace
 
 void declare_place(Arguments& of, NodePlace& place) {
-  of.argument("JOB", place.job, "Job name, or the beginning of one");
-  of.offer("JOB", {.words = {}, .unfinished_jobs = true});
+  of.job(place.job, true);
   of.option("--rank", place.rank, "On the node of this rank (default 0)");
   of.option("--node", place.node, "On this node of the job, from 0");
 }
@@ -91,6 +160,23 @@ void add_exec(CommandLine& line) {
 void add_ssh(CommandLine& line) {
   line.verb<NodePlace>({"ssh", "Open a login shell beside a rank, in its environment"}, open_shell,
                        declare_place);
+}
+
+void add_debug(CommandLine& line) {
+  line.verb<DebugOptions>(
+      {"debug", "Find a rank's process for gdb or debugpy: muster debug JOB --rank 3"}, debug_rank,
+      [](Arguments& of, DebugOptions& options) {
+        of.job(options.place.job, true);
+        of.option("--rank", options.place.rank, "The rank (default 0)");
+        of.choice("--with", options.with, {"gdb", "debugpy"},
+                  "Default: gdb; debugpy can end the program");
+      });
+}
+
+void add_ssh_config(CommandLine& line) {
+  line.verb<std::string>(
+      {"ssh-config", "Print settings with which ssh, scp and rsync reach a job's nodes"},
+      print_ssh_config, [](Arguments& of, std::string& job) { of.job(job, true); });
 }
 
 }  // namespace muster

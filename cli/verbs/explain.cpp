@@ -13,7 +13,6 @@
 #include "cli/job/report.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/os/child.h"
 #include "scheduler/explain/explain.h"
@@ -66,21 +65,15 @@ int explain_job(const ExplainOptions& options, const CommonOptions& common) {
     throw VerbEnd(no_such_job, why);
   }
   records.insert(records.begin(), faults.begin(), faults.end());  // before what they led to
-  std::stable_sort(records.begin(), records.end(),
-                   [](const Record& a, const Record& b) { return a.at < b.at; });
-  if (wants_table(common)) {
-    std::string text;
-    for (const std::string& one : explain_text(records, options.brief))
-      text += printable(one) + "\n";
-    const std::string missing = missing_program_text(records, find_here);
-    if (!missing.empty()) text += printable(missing) + "\n";
-    write_all(Stream::out, text);
-    return 0;
-  }
+  std::ranges::stable_sort(records, {}, &Record::at);
+  std::string text;
+  for (const std::string& one : explain_text(records, options.brief)) text += printable(one) + "\n";
+  const std::string missing = missing_program_text(records, find_here);
+  if (!missing.empty()) text += printable(missing) + "\n";
   const auto line_document = [](const ExplainLine& one) {
     return Document{{"at", utc_text(one.at)}, {"text", one.text}};
   };
-  return print_document(list_of(explain(records, options.brief), line_document), common);
+  return print_result(list_of(explain(records, options.brief), line_document), text, common);
 }
 
 // A virtual environment's python is often there, and what it is a link to is not.
@@ -142,7 +135,7 @@ std::string missing_program_text(const std::vector<Record>& records, const FindH
 void add_explain(CommandLine& line) {
   const VerbTexts texts{"explain", "Explain what happened to a job and why"};
   line.verb<ExplainOptions>(texts, explain_job, [](Arguments& of, ExplainOptions& options) {
-    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.job(options.job);
     of.flag("--brief", options.brief,
             "A few lines per failure: what broke, how it ended, and from where the job "
             "went on");

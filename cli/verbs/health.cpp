@@ -123,18 +123,14 @@ int run(const HealthRunOptions& options, const CommonOptions& common) {
   return options.measured ? run_health_active(options, common) : run_health(options, common);
 }
 
-VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer) {
-  VerbTexts texts{name, summary};
-  texts.azure_scope = false;
-  texts.footer = footer;
-  return texts;
-}
-
-// Of a verb whose result monitors read too.
-VerbTexts monitored(const std::string& name, const std::string& summary, const char* footer) {
-  VerbTexts texts = texts_of(name, summary, footer);
-  texts.monitor_outputs = true;
-  return texts;
+// `is_monitored`: of a verb whose result monitors read too.
+VerbTexts texts_of(const std::string& name, const std::string& summary, const char* footer,
+                   bool is_monitored = false) {
+  return {.name = name,
+          .summary = summary,
+          .footer = footer,
+          .azure_scope = false,
+          .monitor_outputs = is_monitored};
 }
 
 void add_checks_and_profiles(CommandLine& line) {
@@ -234,27 +230,27 @@ void declare_pairs(Arguments& of, HealthPairsOptions& options) {
 
 void add_health(CommandLine& line) {
   line.verb<HealthRunOptions>(
-      monitored(health_group, "Check this host or nodes, and show what keeps jobs from them",
-                run_footer),
+      texts_of(health_group, "Check this host or nodes, and show what keeps jobs from them",
+               run_footer, true),
       run, declare_run);
   line.verb_of<HealthRunOptions>(
-      health_group, monitored("run", "The same as without a word: check once", run_footer), run,
-      declare_run);
+      health_group, texts_of("run", "The same as without a word: check once", run_footer, true),
+      run, declare_run);
   add_checks_and_profiles(line);
   add_learn_and_record(line);
   line.verb_of<HealthRunOptions>(
       health_group,
-      monitored("benchmark", "Measure how fast this idle host is, or nodes, under load",
-                benchmark_footer),
+      texts_of("benchmark", "Measure how fast this idle host is, or nodes, under load",
+               benchmark_footer, true),
       run, declare_benchmark);
   line.verb_of<HealthFabricOptions>(
       health_group,
-      monitored("fabric", "Check the InfiniBand fabric that this host is on", fabric_footer),
+      texts_of("fabric", "Check the InfiniBand fabric that this host is on", fabric_footer, true),
       run_health_fabric, declare_fabric);
   line.verb_of<HealthPairsOptions>(
       health_group,
-      monitored("pairs", "Find the node, rail or path that makes a group of nodes slow",
-                pairs_footer),
+      texts_of("pairs", "Find the node, rail or path that makes a group of nodes slow",
+               pairs_footer, true),
       run_health_pairs, declare_pairs);
 }
 

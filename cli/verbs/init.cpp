@@ -1,4 +1,6 @@
 // `muster init TEMPLATE`: a commented job file to start from.
+#include <algorithm>
+
 #include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/terminal.h"
@@ -32,19 +34,19 @@ std::vector<std::string> starter_names() {
 
 int init(const InitOptions& options, const CommonOptions& common) {
   if (options.name.empty()) return list_starters(common);
-  for (const Starter& starter : starters()) {
-    if (starter.name != options.name) continue;
-    if (options.file.empty()) {
-      write_all(Stream::out, starter.text);
-      return 0;
-    }
-    write_new_file(options.file, starter.text);
-    notice("wrote " + options.file + "; next: muster run " + options.file, common);
-    return 0;
+  const auto starter = std::ranges::find(starters(), options.name, &Starter::name);
+  if (starter == starters().end()) {
+    throw VerbEnd(usage_error,
+                  "there is no template '" + options.name + "'; " +
+                      did_you_mean(options.name, starter_names(), "`muster init` lists them"));
   }
-  throw VerbEnd(usage_error,
-                "there is no template '" + options.name + "'; " +
-                    did_you_mean(options.name, starter_names(), "`muster init` lists them"));
+  if (options.file.empty()) {
+    write_all(Stream::out, starter->text);
+  } else {
+    write_new_file(options.file, starter->text);
+    notice("wrote " + options.file + "; next: muster run " + options.file, common);
+  }
+  return 0;
 }
 
 }  // namespace

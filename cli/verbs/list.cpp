@@ -8,7 +8,6 @@
 #include "cli/client/targets.h"
 #include "cli/job/report.h"
 #include "cli/terminal/document.h"
-#include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/home.h"
 #include "scheduler/text/duration.h"
@@ -38,14 +37,9 @@ int list_jobs(const ListOptions& options, const CommonOptions& common) {
   const auto store = or_end(Store::open(home.root, Store::Mode::read_only));
   const auto rows = or_end(store->jobs(filter_of(options, wall_clock_now())));
   serve_unfinished(home, *store, rows, common);
-  if (wants_table(common)) {
-    if (rows.empty())
-      notice("no jobs match", common);
-    else
-      write_all(Stream::out, job_table_text(*store, rows, common));
-    return 0;
-  }
-  return print_document(list_of(rows, row_document), common);
+  const bool has_table = wants_table(common) && !rows.empty();
+  return print_result(list_of(rows, row_document), has_table ? job_table_text(*store, rows, common) : "",
+                      common, "no jobs match");
 }
 
 void add_list(CommandLine& line) {

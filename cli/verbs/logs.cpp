@@ -36,7 +36,7 @@ std::set<RankId> ranks_on(const std::string& node, const AttemptSummary* attempt
   }
   auto ranks = ranks_of_node(spec, *attempt, NodeId{node});
   if (!ranks.empty()) return ranks;
-  if (std::ranges::find(attempt->nodes, NodeId{node}) != attempt->nodes.end()) {
+  if (std::ranges::count(attempt->nodes, NodeId{node}) > 0) {
     throw VerbEnd(no_such_job,
                   node + " has no ranks of job " + job.job.value + " before its GPUs are counted");
   }
@@ -142,7 +142,7 @@ void declare_log_filters(Arguments& of, LogsOptions& options, const std::string&
 void add_logs(CommandLine& line) {
   const VerbTexts texts{"logs", "Show the output of a job's ranks"};
   line.verb<LogsOptions>(texts, show_logs, [](Arguments& of, LogsOptions& options) {
-    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.job(options.job);
     of.flag("-f,--follow", options.follow,
             "Follow the output to the end of the job and return its exit code");
     declare_log_filters(of, options, "Only this attempt (they count from 0)");

@@ -63,15 +63,10 @@ int show_nodes(const CommonOptions& common) {
     }
   }
   sort_by_name(nodes);
-  if (!wants_table(common)) {
-    const int printed = print_document(nodes_document(nodes), common);
-    return printed != 0 ? printed : read;
-  }
-  if (nodes.empty())
-    notice("no nodes yet: no cluster file, and no job has run", common);
-  else
-    write_all(Stream::out, table_of_nodes(nodes).text(common));
-  return read;
+  const int printed =
+      print_result(nodes_document(nodes), nodes.empty() ? "" : table_of_nodes(nodes).text(common),
+                   common, "no nodes yet: no cluster file, and no job has run");
+  return printed != 0 ? printed : read;
 }
 
 struct DrainOptions {

@@ -1,6 +1,7 @@
 // `muster plan FILE`: everything that `run` would do, short of doing it.
 #include <nlohmann/json.hpp>
 
+#include "cli/image/image.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"
 #include "cli/job/submission.h"

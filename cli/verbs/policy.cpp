@@ -12,7 +12,6 @@
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/files.h"
 #include "cli/terminal/table.h"
 #include "cli/verbs/verbs.h"
 #include "launcher/controller/store/store.h"
@@ -64,15 +63,14 @@ std::string reaction_text(const RestartRule& rule) {
 
 std::string heading_of(const RuleEntry& entry) {
   const RestartRule& rule = entry.rule;
-  std::string text = "rule " + rule.id + " (" + std::string(word(entry.origin)) + ")";
-  if (!rule.enforce) text += " only logs";
-  text += ": " + reaction_text(rule);
-  return text + (rule.advice.empty() ? "" : ": " + rule.advice);
+  return "rule " + rule.id + " (" + std::string(word(entry.origin)) + ")" +
+         (rule.enforce ? "" : " only logs") + ": " + reaction_text(rule) +
+         (rule.advice.empty() ? "" : ": " + rule.advice);
 }
 
 const RuleHit* deciding(const std::vector<RuleHit>& hits) {
-  const auto found = std::find_if(hits.begin(), hits.end(),
-                                  [](const RuleHit& hit) { return hit.entry->rule.enforce; });
+  const auto found =
+      std::ranges::find_if(hits, [](const RuleHit& hit) { return hit.entry->rule.enforce; });
   return found == hits.end() ? nullptr : &*found;
 }
 
@@ -96,13 +94,11 @@ std::vector<RestartRule> rules_of_site(const CommonOptions& common) {
 
 // [{order, id, origin, when, class, action, delay_ms, mode, cascade, advice}]
 Document rules_document(const RuleBook& book) {
-  Document out = Document::array();
-  for (const RuleEntry* entry : book.entries()) {
-    Document rule{{"order", out.size() + 1}};
+  return list_of(book.entries(), [order = 0](const RuleEntry* entry) mutable {
+    Document rule{{"order", ++order}};
     rule.update(rule_document(*entry));
-    out.push_back(std::move(rule));
-  }
-  return out;
+    return rule;
+  });
 }
 
 Table rules_table(const RuleBook& book) {
@@ -169,7 +165,7 @@ Table replay_table(const std::vector<PolicyStep>& steps) {
 }
 
 // Whether a person means a file rather than a job.
-bool names_file(const std::string& typed) {
+bool means_file(const std::string& typed) {
   std::error_code ignored;
   return typed.find('/') != typed.npos || typed.ends_with(".yml") || typed.ends_with(".yaml") ||
          std::filesystem::is_regular_file(typed, ignored);
@@ -221,12 +217,10 @@ struct PolicyTestOptions {
 };
 
 int show_policy(const std::string& typed, const CommonOptions& common) {
-  const bool of_file = typed.empty() || names_file(typed);
+  const bool of_file = typed.empty() || means_file(typed);
   const RuleBook book(settings_of(of_file ? policy_of_file(typed, common)
                                           : policy_of_job(Home::from_environment(), typed)));
-  if (!wants_table(common)) return print_document(rules_document(book), common);
-  write_all(Stream::out, rules_table(book).text(common));
-  return 0;
+  return print_result(rules_document(book), rules_table(book).text(common), common);
 }
 
 // ---- a log --------------------------------------------------------------------------------------
@@ -263,9 +257,7 @@ int test_log(const PolicyTestOptions& options, const CommonOptions& common) {
   const auto subject = policy_of_file(options.names.empty() ? "" : options.names.front(), common);
   const RuleBook book(settings_of(subject));
   const KnownExit evidence{status, lines};
-  if (!wants_table(common)) return print_document(match_document(book, evidence), common);
-  write_all(Stream::out, match_text(book, evidence));
-  return 0;
+  return print_result(match_document(book, evidence), match_text(book, evidence), common);
 }
 
 // ---- recorded runs ------------------------------------------------------------------------------
@@ -301,17 +293,15 @@ int replay_jobs(const PolicySubject& subject, const std::vector<std::string>& ty
     const auto records = or_end(store->records_of(JobId{job.name}));
     for (PolicyStep& step : replay_policy(records, policy)) steps.push_back(std::move(step));
   }
-  if (!wants_table(common)) return print_document(replay_document(steps), common);
-  if (steps.empty()) notice("no attempt of these jobs ended because a rank failed", common);
-  if (!steps.empty()) write_all(Stream::out, replay_table(steps).text(common));
-  return 0;
+  return print_result(replay_document(steps), steps.empty() ? "" : replay_table(steps).text(common),
+                      common, "no attempt of these jobs ended because a rank failed");
 }
 
 int test_replay(const PolicyTestOptions& options, const CommonOptions& common) {
   std::string file;
   std::vector<std::string> jobs;
   for (const std::string& name : options.names) {
-    if (!names_file(name)) {
+    if (!means_file(name)) {
       jobs.push_back(name);
     } else if (file.empty()) {
       file = name;

@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "cli/checkpoint/foreign.h"
 #include "cli/checkpoint/subject.h"
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
@@ -105,7 +104,7 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
 void add_resume(CommandLine& line) {
   const VerbTexts texts{"resume", "Queue an ended job again, from its newest checkpoint"};
   line.verb<ResumeOptions>(texts, resume_job, [](Arguments& of, ResumeOptions& options) {
-    of.argument("JOB", options.job, "Job name, or the beginning of one");
+    of.job(options.job);
     of.option("--from", options.from,
               "Go back to this step's checkpoint, or to the newest that is `certified`");
     of.flag("--upload", options.upload, "Only copy its outputs to their stores once more");

@@ -104,9 +104,7 @@ void declare_submission(Arguments& of, RunOptions& options) {
 
 int submit_only(const RunOptions& options, const CommonOptions& common) {
   const JobId job = submitted(Home::from_environment(), options, common).job;
-  if (!wants_table(common)) return print_document(Document{{"name", job.value}}, common);
-  write_all(Stream::out, job.value + "\n");
-  return 0;
+  return print_result(Document{{"name", job.value}}, job.value + "\n", common);
 }
 
 int run_job(const RunOptions& options, const CommonOptions& common) {

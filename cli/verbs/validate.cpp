@@ -5,7 +5,6 @@
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/escape.h"
-#include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
 #include "templates/azure/azure.h"
@@ -107,9 +106,8 @@ int validate_files(const ValidateOptions& options, const CommonOptions& common) 
     const std::string verdict = (valid ? ": ok (" : ": not ok (") + contents(path, *job) + ")\n";
     write_all(Stream::out, one_line(path) + verdict);
   }
-  const int failed = wants_table(common) ? 0 : print_document(documents, common);
-  if (failed != 0) return failed;
-  return all_valid ? 0 : invalid_file;
+  const int failed = print_result(documents, "", common);
+  return failed != 0 || all_valid ? failed : invalid_file;
 }
 
 void add_validate(CommandLine& line) {

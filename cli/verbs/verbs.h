@@ -95,16 +95,6 @@ void declare_place(Arguments& of, NodePlace& place);
 // What is asked of the controller to go there. Ends the verb where that cannot be.
 Exec request_at(const NodePlace& place, const Home& home);
 
-// What a node says of a service there.
-struct ServiceSeen {
-  std::string name;
-  std::string type;
-  std::string state = "unknown";
-  std::string note{};
-  std::string target{};  // a socket's path or a port; empty: there is none
-  std::string token{};   // for who opens it
-};
-std::vector<ServiceSeen> services_on(const FoundJob& job, std::int64_t node);
 int list_services(const NodePlace& place, const CommonOptions& common);
 
 // A login shell there, in this terminal.

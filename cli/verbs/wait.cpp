@@ -1,5 +1,6 @@
 // `muster wait JOB…`: returns when they have all ended, with what they ended with. Reads the store;
-// for unfinished jobs a controller is started where none lives (client/start.h).
+// for unfinished jobs a controller is started where none lives (client/start.h). `muster cancel
+// JOB`: success means that every rank is confirmed stopped.
 #include <poll.h>
 
 #include <algorithm>
@@ -67,8 +68,7 @@ void read_again(Awaited& awaited, const CommonOptions& common) {
 }
 
 int report_rows(const Awaited& awaited, int code, const CommonOptions& common) {
-  if (wants_table(common)) return code;
-  const int printed = print_document(list_of(awaited.rows, row_document), common);
+  const int printed = print_result(list_of(awaited.rows, row_document), "", common);
   return code != 0 ? code : printed;
 }
 
@@ -109,11 +109,24 @@ int wait_for_jobs(const WaitOptions& options, const CommonOptions& common) {
   for (const std::string& typed : options.jobs) {
     auto found = job_or_end(home, typed);
     awaited.store = std::move(found.store);
-    const auto is_same = [&](const JobRow& row) { return row.name == found.row.name; };
-    if (std::any_of(awaited.rows.begin(), awaited.rows.end(), is_same)) continue;
-    awaited.rows.emplace_back().name = found.row.name;
+    const bool is_new = std::ranges::count(awaited.rows, found.row.name, &JobRow::name) == 0;
+    if (is_new) awaited.rows.emplace_back().name = found.row.name;
   }
   return wait_for(awaited, home, options.timeout, common);
+}
+
+// ---- cancel
+
+// No output of ranks, only what happens to them.
+int wait_for_end(const Home& home, const JobId& job, const CommonOptions& common) {
+  FollowRequest request;
+  request.job = job;
+  request.logs.ranks.emplace();
+  request.on_detach = "cancelling continues; see: muster status " + job.value;
+  const Followed followed = follow_job(home, request, common);
+  if (!followed.ended) return followed.exit_code;
+  notice("job " + job.value + " " + followed.ended->state + ": " + followed.ended->reason, common);
+  return wants_table(common) ? 0 : show_job(job.value, common);
 }
 
 }  // namespace
@@ -128,6 +141,30 @@ void add_wait(CommandLine& line) {
     of.offer("JOB", {.words = {}, .unfinished_jobs = true});
     of.option("--timeout", options.timeout, "Wait at most this long (default: to the end)");
   });
+}
+
+int cancel_job(const CancelOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  const JobId job = job_or_end(home, options.job).id();
+  accepted_or_end(home, Cancel{job, options.grace}, "cannot cancel: ", common);
+  if (!options.no_wait) return wait_for_end(home, job, common);
+  notice("cancelling " + job.value + "; see: muster status " + job.value, common);
+  return wants_table(common) ? 0 : show_job(job.value, common);
+}
+
+void declare_cancel(Arguments& of, CancelOptions& options, const std::string& of_wait) {
+  of.option("--grace", options.grace, "Time between the stop signal and SIGKILL");
+  of.flag("--wait", options.wait, of_wait);
+  of.flag("--no-wait", options.no_wait, "Return when the job has been asked to stop");
+}
+
+void add_cancel(CommandLine& line) {
+  line.verb<CancelOptions>(
+      {"cancel", "Stop a job and wait until every rank is confirmed stopped"}, cancel_job,
+      [](Arguments& of, CancelOptions& options) {
+        of.job(options.job, true);
+        declare_cancel(of, options, "Wait until every rank is confirmed stopped (the default)");
+      });
 }
 
 }  // namespace muster

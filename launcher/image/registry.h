@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/staging/glob.h"
+#include "launcher/staging/source_tree.h"
 #include "scheduler/model/result.h"
 #include "scheduler/text/clock.h"
 

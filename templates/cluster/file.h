@@ -18,7 +18,11 @@
 //       unreachable: 30s              # silence after which a job is stopped, the lease at the most
 //       ports: 20000-29999            # for MASTER_PORT
 //       health: ND96isr_H100_v5       # what a healthy node is: a shipped profile, or a map over it
-//       remedies: {}                  # commands that reset or reboot a node: remediation.h
+//       remedies:                     # commands of the site for nodes whose faults ask for them
+//         reset: sudo -n nvidia-smi --gpu-reset -i {gpu}   # on the node, when nothing runs there
+//         reboot: sudo -n systemctl reboot                 # on the node
+//         reboot_from_here: ipmitool -H {node}-bmc power cycle  # on the controller's host: when
+//                                     # the node does not answer, or `reboot` failed
 //       connect:                      # limits on reaching the nodes: ConnectSettings has the
 //                                     # defaults and their reasons
 //         handshakes: 64                  # logins at once
@@ -45,7 +49,16 @@
 //     shared: none                      # a directory that all nodes see, instead of `cache`
 //   policy:                           # of all jobs that are submitted with this file
 //     rules: []                       # after the job's own: settings/setting_table.h
-//   containers, mirrors, environments, unknown_environment: images.h
+//   containers:
+//     allow: ["mcr.microsoft.com/*", "docker.io/*"]   # whole names; default: every image
+//     pull: nodes                       # from the registry, or `controller`: it brings them
+//   mirrors: {docker.io/: registry.lab:5000/hub/}     # beginnings of whole names
+//   environments: {AzureML-acpt-pytorch-2.8: registry.lab:5000/acpt:2.8, ACPT_Nebula: host}
+//   unknown_environment: host           # or refuse
+//
+// A remedy is one line, split into words here once, or a list of words; no shell ever sees it. In
+// arguments: {node} {gpu} {device} {serial} {finding}, as scheduler/model/remediation.h says. The
+// journal keeps the words and `muster explain` shows them: they are no place for passwords.
 #pragma once
 
 #include <string>
@@ -55,7 +68,9 @@
 #include "scheduler/model/compute.h"
 #include "scheduler/model/image_settings.h"
 #include "scheduler/model/job_spec.h"
+#include "scheduler/model/result.h"
 #include "scheduler/model/retention.h"
+#include "templates/job/job_file.h"
 #include "templates/resource/datastore.h"
 #include "templates/yaml/finding.h"
 #include "templates/yaml/read_options.h"
@@ -80,8 +95,33 @@ ClusterFile read_cluster_file(const std::string& path, std::string_view text,
 // The same of a file that is parsed already; what is wrong goes to the findings of `root`.
 ClusterFile read_cluster(const Value& root, const FileView& files = {});
 
+// The files of a site as one: the first that says a thing counts, and what any of them lists as
+// allowed.
+void add_images(ImageSettings& to, ImageSettings more);
+
+// One line split into the words of a command, as a shell would that knows quotes and backslashes
+// and nothing else: "a 'b c' \"d\"" is a, `b c` and d. What a shell would act on is an error.
+Result<std::vector<std::string>> command_words(std::string_view line);
+
+// This host, one node named "local", no ssh.
+ComputeTarget local_target();
+// This host as up to 64 simulated nodes, "local-0" …: for trying things and for tests.
+ComputeTarget local_cluster_target();
+constexpr int local_cluster_nodes = 64;
+
 // The built-in targets, then those of the file.
 std::vector<ComputeTarget> known_targets(const ClusterFile& file);
+
+struct ResolvedTarget {
+  const ComputeTarget* target = nullptr;  // into the list given; null after a finding
+  std::vector<Finding> findings;
+};
+
+// Which target a job runs on. `known` holds every target, the built-in ones included. A job that
+// names none gets `default_target`, or `local` when that is empty. Findings: unknown target, too
+// few nodes, several nodes on `local`, node names in muster.placement that the target has not.
+ResolvedTarget resolve_target(const JobFile& job, const std::vector<ComputeTarget>& known,
+                              const std::string& default_target);
 
 // The user's retention.yml: how long muster keeps what it made. Durations, or `never` for what is
 // not to be removed:

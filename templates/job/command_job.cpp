@@ -1,8 +1,9 @@
 #include "templates/job/command_job.h"
 
-#include <sstream>
+#include <algorithm>
 
 #include "scheduler/text/spelling.h"
+#include "scheduler/text/text.h"
 #include "templates/yaml/path_form.h"
 #include "templates/yaml/reader.h"
 
@@ -16,15 +17,14 @@ constexpr int words_looked_at = 3;
 // A file beside the job file that the command names is on no node without `code`.
 void check_own_files(const Value& command, const Reading& reading, const JobSpec& spec) {
   if (!spec.code.empty() || !spec.git_url.empty() || !reading.options.files.kind_of) return;
-  std::istringstream words(spec.command);
-  std::string word;
-  for (int i = 0; i < words_looked_at && words >> word; ++i) {
-    const std::string path = Reading::local_path(command, word);
-    const bool is_own = word.front() != '/' && reading.options.files.kind_of(path) == OnDisk::file;
-    if (!is_own) continue;
-    command.warning(quoted_text(word) + " gets to the nodes only with 'code: .'");
-    return;
-  }
+  const auto is_own = [&](std::string_view word) {
+    const std::string path = Reading::local_path(command, std::string(word));
+    return word.front() != '/' && reading.options.files.kind_of(path) == OnDisk::file;
+  };
+  const auto words = words_in(spec.command, " \t\n\v\f\r", words_looked_at);
+  const auto own = std::ranges::find_if(words, is_own);
+  if (own == words.end()) return;
+  command.warning(quoted_text(*own) + " gets to the nodes only with 'code: .'");
 }
 
 // A setting where the file says it, in the map or among the properties.
@@ -86,8 +86,7 @@ void check_processes(const Value& distribution, const Value& command, const JobS
 }
 
 bool is_job_name(std::string_view name) {
-  return name.size() <= 255 && is_word_of(name, "_-") && name.front() != '_' &&
-         name.front() != '-';
+  return name.size() <= 255 && is_word_of(name, "_-") && name.front() != '_' && name.front() != '-';
 }
 
 // A pipeline of a hundred components stays below it; a component that includes itself does not.
@@ -99,8 +98,6 @@ constexpr std::size_t max_included_bytes = 2 * max_file_bytes;
 void read_command_job(const Value& root, Reading& reading, JobSpec& spec) {
   MapReader job(root);
   read_base_keys(job, spec);
-  job.take("$schema");
-  job.take("type");
   const Value command = job.require("command");
   read_code(job.take("code"), reading, spec);
   const Value environment = job.take("environment");
@@ -139,10 +136,7 @@ void check_name(const Value& value) {
   if (!value.is_scalar()) return;
   const std::string& name = value.node().text;
   if (!value.is_to_be_replaced(name, "a name") && !is_job_name(name)) {
-    value.error(
-        "expected letters, digits, '_' and '-', beginning with a letter or digit, at most "
-        "255, got " +
-        quoted_text(name));
+    value.misfit("letters, digits, '_' and '-', beginning with a letter or digit, at most 255");
   }
 }
 
@@ -160,6 +154,7 @@ void read_base_keys(MapReader& job, JobSpec& spec) {
   spec.properties = job.take("properties").text_map();
   job.ignore({"id", "status", "creation_context", "log_files", "parameters"},
              "written by Azure ML when it shows a job; ignored");
+  for (const char* key : {"$schema", "type"}) job.take(key);
 }
 
 std::string Reading::local_path(const Value& value, const std::string& text) {

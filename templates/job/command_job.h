@@ -45,7 +45,7 @@ class Reading {
 // The whole file.
 void read_command_job(const Value& root, Reading& reading, JobSpec& spec);
 
-// Name, texts, tags, properties, and the keys that only Azure writes.
+// Name, texts, tags, properties, schema, type, and the keys that only Azure writes.
 void read_base_keys(MapReader& job, JobSpec& spec);
 // A name or id that muster writes into paths and variables.
 void check_name(const Value& value);

@@ -1,9 +1,11 @@
 // `inputs` and `outputs`: literals, and data with its path, type and mode.
+#include <algorithm>
+
+#include "scheduler/model/names.h"
 #include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 #include "templates/job/expression.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/yaml_1_1.h"
 
 namespace muster {
 namespace {
@@ -18,25 +20,15 @@ void check_data_name(const Value& value) {
     value.error(quoted_text(value.key()) +
                 " is not a name; expected letters, digits, '_', '.' and '-'");
   }
-  for (const char* reserved :
-       {"path", "ld_library_path", "user", "logname", "home", "pwd", "shell"}) {
-    if (folded(value.key()) == reserved) value.warning("the name is reserved in Azure components");
+  const auto reserved = words_in("path ld_library_path user logname home pwd shell");
+  if (std::ranges::count(reserved, folded(value.key())) > 0) {
+    value.warning("the name is reserved in Azure components");
   }
 }
 
 bool is_literal_type(const Value& type) {
-  if (!type.is_scalar()) return false;
-  const std::string word = folded(type.node().text);
-  return word == "string" || word == "number" || word == "integer" || word == "boolean";
-}
-
-std::optional<DataType> data_type(const Value& type) {
-  return type.choice<DataType>({{"uri_folder", DataType::uri_folder},
-                                {"uri_file", DataType::uri_file},
-                                {"mltable", DataType::mltable},
-                                {"mlflow_model", DataType::mlflow_model},
-                                {"custom_model", DataType::custom_model},
-                                {"triton_model", DataType::triton_model}});
+  const auto words = words_in("string number integer boolean");
+  return type.is_scalar() && std::ranges::count(words, folded(type.node().text)) > 0;
 }
 
 std::string literal_text(const YamlNode& node, bool is_boolean) {
@@ -153,11 +145,7 @@ Value old_path(MapReader& map, InputSpec& input) {
 
 void read_input_mode(const Value& mode, InputSpec& input) {
   if (mode.is_scalar() && folded(mode.node().text) == "mount") return;  // old, of `ro_mount`
-  const auto value = mode.choice<InputMode>({{"ro_mount", InputMode::ro_mount},
-                                             {"download", InputMode::download},
-                                             {"direct", InputMode::direct},
-                                             {"eval_mount", InputMode::eval_mount},
-                                             {"eval_download", InputMode::eval_download}});
+  const auto value = mode.choice<InputMode>(EnumWords<InputMode>::words);
   if (!value) return;
   input.mode = *value;
   if (*value != InputMode::eval_mount && *value != InputMode::eval_download) return;
@@ -171,7 +159,7 @@ void read_input_mode(const Value& mode, InputSpec& input) {
 InputSpec read_data(const Value& value, MapReader& map, const Value& type, DataContext context,
                     Reading& reading) {
   InputSpec input;
-  store(input.type, data_type(type));
+  store(input.type, type.choice<DataType>(EnumWords<DataType>::words));
   const Value given_path = map.take("path");
   const Value older = old_path(map, input);
   const Value path = given_path.given() ? given_path : older;
@@ -244,7 +232,7 @@ OutputSpec read_output(const Value& value, const JobSpec& spec) {
   if (is_literal_type(type)) {
     type.error("an output is a file or a folder, not a literal");
   } else {
-    store(output.type, data_type(type));
+    store(output.type, type.choice<DataType>(EnumWords<DataType>::words));
   }
   store(output.mode, map.take("mode").choice<OutputMode>({{"rw_mount", OutputMode::rw_mount},
                                                           {"upload", OutputMode::upload},

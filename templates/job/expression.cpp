@@ -3,6 +3,7 @@
 #include "scheduler/text/text.h"
 
 namespace muster {
+
 Expressions find_expressions(std::string_view text) {
   Expressions out;
   std::size_t at = 0;

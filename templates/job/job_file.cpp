@@ -14,41 +14,28 @@ namespace {
 // The built-in environment: the host's own.
 constexpr const char* host_environment = "azureml:host";
 
-class Refusals {
- public:
-  explicit Refusals(const JobFile& job) : job_(job) {}
-
+struct Refusals {
   void refuse(const std::string& key, const std::string& message) {
-    out_.push_back(finding_about(job_, Severity::unresolved, key, message));
+    found.push_back(finding_about(job, Severity::unresolved, key, message));
   }
   void warn(const std::string& key, const std::string& message) {
-    out_.push_back(finding_about(job_, Severity::warning, key, message));
-  }
-  std::vector<Finding> sorted() {
-    sort_findings(out_);
-    return std::move(out_);
+    found.push_back(finding_about(job, Severity::warning, key, message));
   }
 
- private:
-  const JobFile& job_;
-  std::vector<Finding> out_;
+  const JobFile& job;
+  std::vector<Finding> found = {};
 };
 
-// Of a path that is not local.
+// Of a path that is not local; empty of one that is.
 std::string what_is(PathKind kind) {
-  constexpr const char* words[] = {"",
-                                   "",
-                                   "data behind a URL is",
-                                   "datastores are",
-                                   "data assets are",
-                                   "outputs of other jobs are",
-                                   "registries are"};
-  static_assert(std::size(words) == EnumWords<PathKind>::words.size());
-  return words[static_cast<std::size_t>(kind)];
-}
-
-bool is_remote(PathKind kind) {
-  return !what_is(kind).empty();
+  const std::vector<const char*> words = {"",
+                                          "",
+                                          "data behind a URL is",
+                                          "datastores are",
+                                          "data assets are",
+                                          "outputs of other jobs are",
+                                          "registries are"};
+  return words.at(static_cast<std::size_t>(kind));
 }
 
 // A word that no program takes for an option; the registry knows the rest.
@@ -84,10 +71,9 @@ void check_data(const JobSpec& spec, Refusals& out) {
                                      "; use a local path, or 'mode: direct' to pass the text");
   }
   for (const auto& [name, output] : spec.outputs) {
-    const bool is_written = output.path_kind == PathKind::none ||
-                            output.path_kind == PathKind::local ||
-                            output.path_kind == PathKind::datastore ||
-                            output.path_kind == PathKind::http;
+    const bool is_written =
+        output.path_kind == PathKind::none || output.path_kind == PathKind::local ||
+        output.path_kind == PathKind::datastore || output.path_kind == PathKind::http;
     if (is_written || output.mode == OutputMode::direct) continue;
     out.refuse("outputs." + name, what_is(output.path_kind) + " not written: outputs." + name +
                                       " " + quoted_text(output.path) +
@@ -135,7 +121,7 @@ void check_shape(const JobSpec& spec, Refusals& out) {
                "nodes have no labels yet; name hosts in muster.placement.include");
   }
   const std::string& checkpoint = spec.muster.checkpoint_path;
-  if (const auto form = path_form(checkpoint); form && is_remote(form->kind)) {
+  if (const auto form = path_form(checkpoint); form && !what_is(form->kind).empty()) {
     out.refuse("muster.checkpoint.path", what_is(form->kind) +
                                              " not written yet: muster.checkpoint.path; name a "
                                              "directory that all nodes see");
@@ -164,12 +150,8 @@ const char* file_reason(FileKind kind) {
   if (kind == command_component || kind == pipeline_component) {
     return "a component is not a job; a pipeline uses it";
   }
-  if (kind == compute || kind == environment || kind == datastore || kind == data_asset) {
-    return "the file describes a resource, not a job";
-  }
-  if (kind == cluster) {
-    return "the file describes a cluster, not a job; name it with --cluster";
-  }
+  if (is_resource(kind)) return "the file describes a resource, not a job";
+  if (kind == cluster) return "the file describes a cluster, not a job; name it with --cluster";
   return nullptr;  // what is wrong with other files was said where they were read
 }
 
@@ -203,18 +185,17 @@ Finding finding_about(const JobFile& job, Severity severity, const std::string& 
 }
 
 std::vector<Finding> cannot_run_yet(const JobFile& job) {
-  Refusals out(job);
-  if (const char* reason = file_reason(job.kind)) {
-    out.refuse("", reason);
-    return out.sorted();
+  Refusals out{job};
+  if (const char* reason = file_reason(job.kind)) out.refuse("", reason);
+  if (job.kind == FileKind::command) {
+    check_environment(job.spec, out);
+    check_data(job.spec, out);
+    check_code(job.spec, out);
+    check_shape(job.spec, out);
+    check_ignored(job.spec, out);
   }
-  if (job.kind != FileKind::command) return {};
-  check_environment(job.spec, out);
-  check_data(job.spec, out);
-  check_code(job.spec, out);
-  check_shape(job.spec, out);
-  check_ignored(job.spec, out);
-  return out.sorted();
+  sort_findings(out.found);
+  return std::move(out.found);
 }
 
 }  // namespace muster

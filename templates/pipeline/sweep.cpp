@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "scheduler/text/spelling.h"
 #include "templates/job/command_job.h"
 
 namespace muster {
@@ -167,8 +166,6 @@ void read_sweep_keys(MapReader& base, Reading& reading, JobSpec& spec) {
 void read_sweep_job(const Value& root, Reading& reading, JobSpec& spec) {
   MapReader job(root);
   read_base_keys(job, spec);
-  job.take("$schema");
-  job.take("type");
   read_inputs(job.take("inputs"), DataContext::command_job, reading, spec);
   read_outputs(job.take("outputs"), spec);
   read_sweep_keys(job, reading, spec);

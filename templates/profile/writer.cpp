@@ -5,7 +5,6 @@
 #include "scheduler/model/names.h"
 #include "templates/profile/reader.h"
 #include "templates/yaml/node.h"
-#include "templates/yaml/writer.h"
 
 namespace muster {
 namespace {

@@ -4,7 +4,6 @@
 #include "scheduler/text/spelling.h"
 #include "templates/resource/datastore.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/writer.h"
 
 namespace muster {
 namespace {

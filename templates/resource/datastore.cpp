@@ -4,7 +4,6 @@
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/yaml/path_form.h"
-#include "templates/yaml/writer.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,6 @@
 // table row for each path (setting_table.h); this file finds the rows' values in both places.
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
@@ -94,7 +93,7 @@ class SettingsReader {
     FindingList quiet;
     std::optional<YamlNode> node = read_yaml(source, quiet);
     if (!node) {
-      text.error("expected JSON, got " + quoted_text(content));
+      text.misfit("JSON");
       return text;
     }
     move_to(*node, text.node().place);
@@ -102,12 +101,9 @@ class SettingsReader {
   }
 
   static YamlNode split(const YamlNode& text) {
-    YamlNode list;
-    list.kind = YamlNode::Kind::list;
-    list.place = text.place;
-    std::istringstream parts(text.text);
-    for (std::string part; std::getline(parts, part, ',');) {
-      part = std::string(trimmed(part));
+    YamlNode list{YamlNode::Kind::list, text.place, "", false, {}, {}};
+    for (const std::string_view each : words_in(text.text, ",")) {
+      const std::string part(trimmed(each));
       if (!part.empty()) list.items.push_back(scalar_node(part, text.place, true));
     }
     return list;

@@ -61,11 +61,11 @@ const char* severity_name(Severity severity) {
 }
 
 bool has_errors(const std::vector<Finding>& findings) {
-  return std::ranges::find(findings, Severity::error, &Finding::severity) != findings.end();
+  return std::ranges::count(findings, Severity::error, &Finding::severity) > 0;
 }
 
 bool has_unresolved(const std::vector<Finding>& findings) {
-  return std::ranges::find(findings, Severity::unresolved, &Finding::severity) != findings.end();
+  return std::ranges::count(findings, Severity::unresolved, &Finding::severity) > 0;
 }
 
 std::string print(const Finding& finding) {

@@ -1,9 +1,10 @@
 #include "templates/yaml/host_list.h"
 
-#include <charconv>
+#include <limits>
 #include <optional>
 #include <set>
 
+#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 #include "templates/yaml/value.h"
@@ -18,11 +19,9 @@ Error bad(std::string_view what, const std::string& why) {
 }
 
 std::optional<int> host_number(std::string_view digits) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool all = end == digits.data() + digits.size();
-  if (error != std::errc{} || !all || value < 0) return std::nullopt;
-  return value;
+  const auto value = read_integer(digits);
+  const bool is_one = value && *value >= 0 && *value <= std::numeric_limits<int>::max();
+  return is_one ? std::optional(static_cast<int>(*value)) : std::nullopt;
 }
 
 std::string padded(int number, std::size_t width) {
@@ -53,8 +52,7 @@ std::optional<Names> split(std::string_view text, bool in_brackets) {
 Result<Names> expand_range(std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string_view low_text = range.substr(0, dash);
-  const std::string_view high_text =
-      dash == std::string_view::npos ? low_text : range.substr(dash + 1);
+  const std::string_view high_text = dash == range.npos ? low_text : range.substr(dash + 1);
   const auto low = host_number(low_text);
   const auto high = host_number(high_text);
   if (!low || !high) return bad(range, "expected a number or a range such as 01-16");

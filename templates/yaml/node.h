@@ -40,4 +40,11 @@ YamlNode scalar_node(std::string text, Place place, bool quoted);
 // "a list", "a map", "text 'abc'", "nothing": for "expected …, got …".
 std::string describe(const YamlNode& node);
 
+// YAML that reads as the same tree: aliases and comments are gone, text that could be taken for
+// something else is in quotes.
+std::string write_yaml(const YamlNode& node);
+
+// One line, `{"a": [1, "b"]}`: JSON, every scalar that is not a number or boolean in quotes.
+std::string write_json(const YamlNode& node);
+
 }  // namespace muster

@@ -2,33 +2,27 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
 
 #include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
 
-bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> prefixes) {
-  for (const std::string_view prefix : prefixes) {
-    if (text.starts_with(prefix)) return true;
-  }
-  return false;
+bool is_http_url(std::string_view text) {
+  return text.starts_with("http://") || text.starts_with("https://");
 }
 
 bool is_storage_uri(std::string_view text) {
-  return starts_with_any(text, {"wasb://", "wasbs://", "abfs://", "abfss://", "adl://", "s3://",
-                                "gs://"});
+  const auto schemes = words_in("wasb:// wasbs:// abfs:// abfss:// adl:// s3:// gs://");
+  return std::ranges::any_of(schemes, [&](auto scheme) { return text.starts_with(scheme); });
 }
 
 std::optional<PathKind> kind_of_azureml_uri(std::string_view rest) {
-  if (starts_with_any(rest, {"registries/"})) return PathKind::registry;
-  if (starts_with_any(rest, {"jobs/"})) return PathKind::job_output;
-  if (starts_with_any(rest, {"datastores/"})) return PathKind::datastore;
-  const bool long_form = rest.starts_with("subscriptions/");
-  if (long_form && rest.find("/datastores/") != std::string_view::npos) return PathKind::datastore;
-  if (long_form) return PathKind::asset;
-  return std::nullopt;
+  if (rest.starts_with("registries/")) return PathKind::registry;
+  if (rest.starts_with("jobs/")) return PathKind::job_output;
+  if (rest.starts_with("datastores/")) return PathKind::datastore;
+  if (!rest.starts_with("subscriptions/")) return std::nullopt;
+  return mentions(rest, "/datastores/") ? PathKind::datastore : PathKind::asset;
 }
 
 bool has_scheme(std::string_view text) {
@@ -46,22 +40,17 @@ bool is_name_part(std::string_view text) {
 std::optional<PathForm> path_form(std::string_view text) {
   if (text.starts_with("file://")) return PathForm{PathKind::local, std::string(text.substr(7))};
   if (text.starts_with("file:")) return PathForm{PathKind::local, std::string(text.substr(5))};
-  if (starts_with_any(text, {"http://", "https://"})) {
-    return PathForm{PathKind::http, std::string(text)};
-  }
+  if (is_http_url(text)) return PathForm{PathKind::http, std::string(text)};
   if (is_storage_uri(text)) return PathForm{PathKind::datastore, std::string(text)};
   if (text.starts_with("runs:/")) return PathForm{PathKind::job_output, std::string(text)};
   if (text.starts_with("azureml://")) {
     const auto kind = kind_of_azureml_uri(text.substr(10));
-    if (!kind) return std::nullopt;
-    return PathForm{*kind, std::string(text)};
+    return kind ? std::optional(PathForm{*kind, std::string(text)}) : std::nullopt;
   }
   if (text.starts_with("azureml:")) {
     const std::string_view rest = text.substr(8);
     if (is_storage_uri(rest)) return PathForm{PathKind::datastore, std::string(rest)};
-    if (starts_with_any(rest, {"http://", "https://"})) {
-      return PathForm{PathKind::http, std::string(rest)};
-    }
+    if (is_http_url(rest)) return PathForm{PathKind::http, std::string(rest)};
     if (const std::string asset = asset_of_resource_id(text); !asset.empty()) {
       return PathForm{PathKind::asset, asset};
     }
@@ -94,8 +83,8 @@ std::string asset_of_resource_id(std::string_view text) {
   const auto parts = words_in(text, "/");
   const std::size_t n = parts.size();
   if (n < 5 || parts[n - 2] != "versions") return "";
-  constexpr std::string_view kinds[] = {"codes", "data", "models", "environments", "components"};
-  const bool known = std::find(std::begin(kinds), std::end(kinds), parts[n - 4]) != std::end(kinds);
+  const auto kinds = words_in("codes data models environments components");
+  const bool known = std::ranges::count(kinds, parts[n - 4]) > 0;
   std::string asset = "azureml:" + std::string(parts[n - 3]) + ':' + std::string(parts[n - 1]);
   return known && is_asset_reference(asset) ? asset : "";
 }

@@ -97,56 +97,50 @@ void apply_set(YamlNode& root, const std::string& option, const std::string& bas
   if (!problem.empty()) findings.add(Severity::error, place, path, "cannot be set: " + problem);
 }
 
+// A kind of file, and its names.
 struct Named {
-  std::string_view name;
   FileKind kind;
+  std::string_view names;
 };
 
 constexpr Named types[] = {
-    {"command", FileKind::command},
-    {"sweep", FileKind::sweep},
-    {"pipeline", FileKind::pipeline},
-    {"command_component", FileKind::command_component},
-    {"pipeline_component", FileKind::pipeline_component},
-    {"amlcompute", FileKind::compute},
-    {"virtualmachine", FileKind::compute},
-    {"azure_blob", FileKind::datastore},
-    {"azure_file", FileKind::datastore},
-    {"azure_data_lake_gen2", FileKind::datastore},
-    {"azure_data_lake_gen1", FileKind::datastore},
-    {"one_lake", FileKind::datastore},
-    {"rclone", FileKind::datastore},
-    {"local", FileKind::datastore},
-    {"uri_folder", FileKind::data_asset},
-    {"uri_file", FileKind::data_asset},
-    {"mltable", FileKind::data_asset},
-};
+    {FileKind::command, "command"},
+    {FileKind::sweep, "sweep"},
+    {FileKind::pipeline, "pipeline"},
+    {FileKind::command_component, "command_component"},
+    {FileKind::pipeline_component, "pipeline_component"},
+    {FileKind::compute, "amlcompute virtualmachine"},
+    {FileKind::datastore,
+     "azure_blob azure_file azure_data_lake_gen2 azure_data_lake_gen1 one_lake rclone local"},
+    {FileKind::data_asset, "uri_folder uri_file mltable"}};
 
 // Kinds of Azure ML that parse as YAML here and mean nothing yet.
-constexpr std::string_view unsupported_types[] = {
-    "spark",           "automl",          "parallel",   "import",       "finetuning",
-    "spark_component", "computeinstance", "kubernetes", "synapsespark", "custom_model",
-    "mlflow_model",    "triton_model",    "managed",    "batch",        "online"};
+constexpr Named unsupported_types = {
+    FileKind::unsupported,
+    "spark automl parallel import finetuning spark_component computeinstance kubernetes "
+    "synapsespark custom_model mlflow_model triton_model managed batch online"};
 
 constexpr Named schemas[] = {
-    {"commandjob", FileKind::command},
-    {"sweepjob", FileKind::sweep},
-    {"pipelinejob", FileKind::pipeline},
-    {"commandcomponent", FileKind::command_component},
-    {"pipelinecomponent", FileKind::pipeline_component},
-    {"amlcompute", FileKind::compute},
-    {"virtualmachine", FileKind::compute},
-    {"vmcompute", FileKind::compute},
-    {"compute", FileKind::compute},
-    {"environment", FileKind::environment},
-    {"azureblob", FileKind::datastore},
-    {"azurefile", FileKind::datastore},
-    {"azuredatalakegen2", FileKind::datastore},
-    {"azuredatalakegen1", FileKind::datastore},
-    {"onelake", FileKind::datastore},
-    {"data", FileKind::data_asset},
-    {"dataset", FileKind::data_asset},
-};
+    {FileKind::command, "commandjob"},
+    {FileKind::sweep, "sweepjob"},
+    {FileKind::pipeline, "pipelinejob"},
+    {FileKind::command_component, "commandcomponent"},
+    {FileKind::pipeline_component, "pipelinecomponent"},
+    {FileKind::compute, "amlcompute virtualmachine vmcompute compute"},
+    {FileKind::environment, "environment"},
+    {FileKind::datastore, "azureblob azurefile azuredatalakegen2 azuredatalakegen1 onelake"},
+    {FileKind::data_asset, "data dataset"}};
+
+bool has_name(const Named& named, std::string_view name) {
+  return std::ranges::count(words_in(named.names), name) > 0;
+}
+
+template <std::size_t n>
+std::optional<FileKind> kind_named(const Named (&table)[n], const std::string& name) {
+  const auto* found =
+      std::ranges::find_if(table, [&](const Named& each) { return has_name(each, name); });
+  return found == std::end(table) ? std::nullopt : std::optional(found->kind);
+}
 
 // `schedule` of `https://azuremlschemas.azureedge.net/latest/schedule.schema.json`.
 std::string schema_name(const Value& root) {
@@ -157,9 +151,7 @@ std::string schema_name(const Value& root) {
 }
 
 std::optional<FileKind> kind_from_schema(const Value& root) {
-  const std::string word = folded(schema_name(root));
-  const auto* found = std::ranges::find(schemas, word, &Named::name);
-  return found == std::end(schemas) ? std::nullopt : std::optional(found->kind);
+  return kind_named(schemas, folded(schema_name(root)));
 }
 
 bool is_component_kind(FileKind kind) {
@@ -213,20 +205,21 @@ bool names_other_kind(const Value& root, std::optional<FileKind> schema) {
 FileKind kind_from_type(const Value& type, std::optional<FileKind> schema, const Value& root) {
   const std::string& text = type.node().text;
   const std::string word = folded(text);
-  const auto* named = std::ranges::find(types, word, &Named::name);
-  if (named != std::end(types)) {
-    const FileKind kind = job_or_component(named->kind, schema, root);
+  if (const auto named = kind_named(types, word)) {
+    const FileKind kind = job_or_component(*named, schema, root);
     if (schema && *schema != kind) {
       type.warning("'$schema' says " + std::string(file_kind_name(*schema)) + ", 'type' says " +
                    file_kind_name(kind) + "; 'type' is used");
     }
     return kind;
   }
-  if (std::ranges::find(unsupported_types, word) != std::end(unsupported_types)) {
+  if (has_name(unsupported_types, word)) {
     type.unresolved(quoted_text(text) + " is not supported");
   } else if (!names_other_kind(root, schema)) {
     std::vector<std::string> names;
-    for (const Named& each : types) names.emplace_back(each.name);
+    for (const Named& each : types) {
+      for (const std::string_view name : words_in(each.names)) names.emplace_back(name);
+    }
     type.error("unknown type " + quoted_text(text), did_you_mean(text, names));
   }
   return FileKind::unsupported;

@@ -22,14 +22,6 @@ struct Refused {
   std::string message;
 };
 
-bool is_text_tag(const std::string& tag) {
-  return tag == "!" || tag == "tag:yaml.org,2002:str";
-}
-
-bool is_known_tag(const std::string& tag) {
-  return tag.empty() || tag == "?" || tag == "!" || tag.starts_with("tag:yaml.org,2002:");
-}
-
 // Builds the tree from the parser's events. Depth is limited here, so nothing below recurses far.
 class TreeBuilder final : public YAML::EventHandler {
  public:
@@ -68,7 +60,8 @@ class TreeBuilder final : public YAML::EventHandler {
       throw Refused{place(mark), "a value contains one of the control characters U+0000 to U+0002"};
     }
     spend(1, value.size(), mark);
-    place_value(scalar_node(value, place(mark), is_text_tag(tag)), anchor);
+    const bool is_text = tag == "!" || tag == "tag:yaml.org,2002:str";
+    place_value(scalar_node(value, place(mark), is_text), anchor);
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -132,7 +125,8 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (is_known_tag(tag)) return;
+    const bool is_known = tag.empty() || tag == "?" || tag == "!";
+    if (is_known || tag.starts_with("tag:yaml.org,2002:")) return;
     throw Refused{place(mark), "the tag " + quoted_text(tag) + " is not supported"};
   }
 
@@ -141,10 +135,8 @@ class TreeBuilder final : public YAML::EventHandler {
     const std::string_view rest = text_.substr(std::min(offset(mark), text_.size()));
     for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
       if (!rest.starts_with(word)) continue;
-      const std::string_view after = rest.substr(word.size());
-      const bool ends =
-          after.empty() || std::string_view(" \t\r\n,}]").find(after.front()) != after.npos;
-      if (ends) return std::string(word);
+      const std::string_view after = rest.substr(word.size(), 1);
+      if (after.empty() || is_made_of(after, " \t\r\n,}]")) return std::string(word);
     }
     return "";
   }
@@ -311,11 +303,6 @@ std::string plain_words(const YAML::ParserException& error, std::string_view lin
   return "not valid YAML: " + error.msg;
 }
 
-bool is_never_closed(const YAML::ParserException& error) {
-  return error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
-         error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
-}
-
 // `where`: the parser gave up there; below the text when it went on to its end.
 std::string never_closed(const Place& bracket, std::string_view text, const YAML::Mark& where) {
   const bool is_map = line_of(text, bracket.line)[bracket.column - 1] == '{';
@@ -330,21 +317,18 @@ std::string never_closed(const Place& bracket, std::string_view text, const YAML
 // each of them before it can give up.
 constexpr int max_open_brackets = 1000;
 
-std::string control_character_message(unsigned char byte) {
-  return byte == 0 ? "the file contains a NUL byte; it is not a YAML text"
-                   : printed("the file contains the control character U+%04X", byte);
-}
-
 std::string fault_at(std::string_view rest, std::size_t length) {
   const auto byte = static_cast<unsigned char>(rest.front());
   const bool control = byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
-  if (control || byte == 0x7F) return control_character_message(byte);
-  if (length == 0) return "the file is not UTF-8 text";
-  return "";
+  if (byte == 0) return "the file contains a NUL byte; it is not a YAML text";
+  if (control || byte == 0x7F) {
+    return printed("the file contains the control character U+%04X", byte);
+  }
+  return length == 0 ? "the file is not UTF-8 text" : "";
 }
 
 bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+  return white_space.find(c) != white_space.npos;
 }
 
 // Past a tag, an anchor and the blanks around them.
@@ -381,7 +365,9 @@ std::optional<YamlNode> read_yaml(const std::shared_ptr<const Source>& source,
   } catch (const Refused& refused) {
     return refuse(refused.place, refused.message);
   } catch (const YAML::ParserException& error) {
-    const auto bracket = is_never_closed(error) ? builder.open_bracket() : std::nullopt;
+    const bool is_open = error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
+                         error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+    const auto bracket = is_open ? builder.open_bracket() : std::nullopt;
     if (bracket) return refuse(*bracket, never_closed(*bracket, text, error.mark));
     const bool placed = error.mark.line >= 0;
     const Place place{source, placed ? error.mark.line + 1 : 0, error.mark.column + 1};

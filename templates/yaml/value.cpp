@@ -5,96 +5,58 @@
 #include <cmath>
 
 #include "scheduler/text/duration.h"
-#include "templates/yaml/yaml_1_1.h"
 
 namespace muster {
 
 namespace {
 
-struct Pair {
+// A key, or the map that keys belong under, and the words for it.
+struct Keys {
   std::string_view key;
-  std::string_view other;
+  std::string_view words;
 };
 
 // Words from other launchers and schedulers.
-constexpr Pair synonyms[] = {
-    {"paths", "path"},
-    {"img", "image"},
-    {"uri", "path"},
-    {"url", "path"},
-    {"nodes", "resources.instance_count"},
-    {"num_nodes", "resources.instance_count"},
-    {"node_count", "resources.instance_count"},
-    {"nnodes", "resources.instance_count"},
-    {"gpus", "muster.nodes.gpus"},
-    {"gpu_count", "muster.nodes.gpus"},
-    {"process_count_per_node", "distribution.process_count_per_instance"},
-    {"nproc_per_node", "distribution.process_count_per_instance"},
-    {"processes_per_node", "muster.processes_per_node"},
-    {"env", "environment_variables"},
-    {"envs", "environment_variables"},
-    {"environment_vars", "environment_variables"},
-    {"cmd", "command"},
-    {"run", "command"},
-    {"script", "command"},
-    {"entrypoint", "command"},
-    {"source_directory", "code"},
-    {"workdir", "code"},
-    {"target", "compute"},
-    {"cluster", "compute"},
-    {"time_limit", "limits.timeout"},
-    {"walltime", "limits.timeout"},
-    {"max_restarts", "muster.restart.attempts"},
-    {"retries", "muster.restart.attempts"},
-    {"experiment", "experiment_name"},
-    {"labels", "tags"},
-    {"hosts", "nodes"},
-};
+constexpr Keys synonyms[] = {
+    {"path", "paths uri url"},
+    {"image", "img"},
+    {"resources.instance_count", "nodes num_nodes node_count nnodes"},
+    {"muster.nodes.gpus", "gpus gpu_count"},
+    {"distribution.process_count_per_instance", "process_count_per_node nproc_per_node"},
+    {"muster.processes_per_node", "processes_per_node"},
+    {"environment_variables", "env envs environment_vars"},
+    {"command", "cmd run script entrypoint"},
+    {"code", "source_directory workdir"},
+    {"compute", "target cluster"},
+    {"limits.timeout", "time_limit walltime"},
+    {"muster.restart.attempts", "max_restarts retries"},
+    {"experiment_name", "experiment"},
+    {"tags", "labels"},
+    {"nodes", "hosts"}};
 
-// Key -> the map it belongs under.
-constexpr Pair homes[] = {
-    {"instance_count", "resources"},
-    {"instance_type", "resources"},
-    {"max_instance_count", "resources"},
-    {"shm_size", "resources"},
-    {"docker_args", "resources"},
-    {"process_count_per_instance", "distribution"},
-    {"worker_count", "distribution"},
-    {"parameter_server_count", "distribution"},
-    {"timeout", "limits"},
-    {"max_total_trials", "limits"},
-    {"max_concurrent_trials", "limits"},
-    {"trial_timeout", "limits"},
-    {"job_tier", "queue_settings"},
-    {"priority", "queue_settings"},
-    {"image", "environment"},
-    {"conda_file", "environment"},
-    {"build", "environment"},
-    {"primary_metric", "objective"},
-    {"goal", "objective"},
-    {"default_compute", "settings"},
-    {"default_datastore", "settings"},
-    {"continue_on_step_failure", "settings"},
-    {"force_rerun", "settings"},
-    {"restart", "muster"},
-    {"reschedule", "muster"},
-    {"checkpoint", "muster"},
-    {"resume", "muster"},
-    {"health", "muster"},
-    {"placement", "muster"},
-    {"hang", "muster"},
-};
+constexpr Keys homes[] = {
+    {"resources", "instance_count instance_type max_instance_count shm_size docker_args"},
+    {"distribution", "process_count_per_instance worker_count parameter_server_count"},
+    {"limits", "timeout max_total_trials max_concurrent_trials trial_timeout"},
+    {"queue_settings", "job_tier priority"},
+    {"environment", "image conda_file build"},
+    {"objective", "primary_metric goal"},
+    {"settings", "default_compute default_datastore continue_on_step_failure force_rerun"},
+    {"muster", "restart reschedule checkpoint resume health placement hang"}};
 
 template <std::size_t n>
-std::string_view look_up(const Pair (&table)[n], std::string_view key) {
-  const auto* found = std::ranges::find(table, folded(key), &Pair::key);
-  return found == std::end(table) ? std::string_view() : found->other;
+std::string_view look_up(const Keys (&table)[n], std::string_view word) {
+  const auto has_it = [folded_word = folded(word)](const Keys& keys) {
+    return std::ranges::count(words_in(keys.words), folded_word) > 0;
+  };
+  const auto* found = std::ranges::find_if(table, has_it);
+  return found == std::end(table) ? std::string_view() : found->key;
 }
 
 // `resources.instance_count` fits below the top level only; `path` only where it is legal.
 bool fits(std::string_view synonym, const std::vector<std::string>& legal_here) {
   const std::string_view head = synonym.substr(0, synonym.find('.'));
-  return std::find(legal_here.begin(), legal_here.end(), head) != legal_here.end();
+  return std::ranges::count(legal_here, head) > 0;
 }
 
 bool is_placeholder(std::string_view text) {
@@ -120,6 +82,89 @@ std::string suggest_key(std::string_view key, const std::vector<std::string>& le
   const std::string_view home = look_up(homes, key);
   if (!home.empty() && !here.ends_with(home)) return "it belongs under " + quoted_text(home);
   return did_you_mean(key, legal_here);
+}
+
+// ---- what Azure ML makes of a value without quotes
+
+constexpr std::string_view decimals = "0123456789_";
+
+std::string without_underscores(std::string_view text) {
+  std::string out(text);
+  std::erase(out, '_');
+  return out;
+}
+
+std::optional<long long> digits(std::string_view text, int base) {
+  const std::string plain = without_underscores(text);
+  long long value = 0;
+  const auto [end, error] = std::from_chars(plain.data(), plain.data() + plain.size(), value, base);
+  if (error != std::errc{} || end != plain.data() + plain.size()) return std::nullopt;
+  return value;
+}
+
+// `12:30:45`, to the base of sixty.
+std::optional<long long> sexagesimal(std::string_view text) {
+  if (text.find(':') == text.npos || text.front() == '0') return std::nullopt;
+  long long total = 0;
+  for (bool first = true; !text.empty(); first = false) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const std::string_view part = text.substr(0, colon);
+    if (!is_made_of(part, decimals) || part.size() > 9 || total > 1'000'000'000) return {};
+    const auto value = digits(part, 10);
+    if (!value || (!first && (part.size() > 2 || *value > 59))) return std::nullopt;
+    total = total * 60 + *value;
+    if (colon + 1 == text.size()) return std::nullopt;
+    text.remove_prefix(std::min(colon + 1, text.size()));
+  }
+  return total;
+}
+
+// A whole number in any of the forms, without its sign.
+std::optional<long long> integer_of(std::string_view text) {
+  if (text.starts_with("0x")) return digits(text.substr(2), 16);
+  if (text.starts_with("0b")) return digits(text.substr(2), 2);
+  if (const auto octal = octal_number(text)) return octal;
+  const bool plain =
+      text == "0" || (is_made_of(text, decimals) && text.front() != '0' && text.front() != '_');
+  return plain ? digits(text, 10) : sexagesimal(text);
+}
+
+// A number with a point; an exponent has a sign there.
+std::optional<double> fraction_of(std::string_view text) {
+  const std::size_t point = text.find('.');
+  if (point == text.npos) return std::nullopt;
+  const std::size_t exponent = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view power = text.substr(exponent);
+  const bool bare = power.empty() || (power.size() > 2 && (power[1] == '+' || power[1] == '-'));
+  if (exponent < point || !bare) return std::nullopt;
+  if (text.find_first_of("0123456789") >= exponent) return std::nullopt;
+  return real_number(without_underscores(text));
+}
+
+// As Python prints it: with a point, and an exponent only where the number is very long.
+std::string python_text(double value) {
+  char out[64];
+  const double size = std::abs(value);
+  const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
+  const auto end = std::to_chars(out, out + sizeof out, value,
+                                 fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  std::string text(out, end.ptr);
+  if (fixed && text.find('.') == text.npos) text += ".0";
+  return text;
+}
+
+// `2024-01-05`, and with a time behind it.
+bool is_date(std::string_view text) {
+  const auto digit = [&](std::size_t i) { return text[i] >= '0' && text[i] <= '9'; };
+  if (text.size() < 8 || text[4] != '-' || !digit(0) || !digit(1) || !digit(2) || !digit(3)) {
+    return false;
+  }
+  const std::size_t dash = text.find('-', 5);
+  if (dash == text.npos || dash == 5 || dash > 7) return false;
+  std::size_t end = dash + 1;
+  while (end < text.size() && end < dash + 3 && digit(end)) ++end;
+  const bool alone = end == text.size() || text[end] == 'T' || text[end] == 't' || text[end] == ' ';
+  return digit(5) && digit(dash - 1) && end > dash + 1 && alone;
 }
 
 }  // namespace
@@ -148,28 +193,28 @@ Value Value::entry(const Entry& entry) const {
   return value;
 }
 
-bool Value::expect_scalar(const char* expected) const {
-  if (!present()) return false;
-  if (is_scalar()) return true;
-  error(std::string("expected ") + expected + ", got " + describe(*node_));
-  return false;
+std::nullopt_t Value::misfit(const std::string& expected, std::string suggestion) const {
+  error("expected " + expected + ", got " + describe(*node_), std::move(suggestion));
+  return std::nullopt;
+}
+
+bool Value::expect_scalar(const std::string& expected) const {
+  if (present() && !is_scalar()) misfit(expected);
+  return is_scalar();
 }
 
 // `010` is eight for Azure ML and ten for a reader; in quotes it is ten for both.
-bool Value::expect_one_reading(const char* expected) const {
+bool Value::expect_one_reading(const std::string& expected) const {
   const auto octal = node_->quoted ? std::nullopt : octal_number(node_->text);
   const auto decimal = whole_number(node_->text);
   if (!octal || octal == decimal) return true;
-  const std::string cure =
-      decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "";
-  error(std::string("expected ") + expected + " without a leading 0, got " + describe(*node_),
-        cure);
+  misfit(expected + " without a leading 0",
+         decimal ? "write " + std::to_string(*octal) + " or " + std::to_string(*decimal) : "");
   return false;
 }
 
 std::optional<std::string> Value::text() const {
-  if (!expect_scalar("text")) return std::nullopt;
-  return node_->text;
+  return expect_scalar("text") ? std::optional(node_->text) : std::nullopt;
 }
 
 std::optional<int> Value::integer(int lowest, int highest) const {
@@ -177,58 +222,46 @@ std::optional<int> Value::integer(int lowest, int highest) const {
   const auto value = whole_number(node_->text);
   const bool is_power = value && node_->text.find_first_of("eE") != std::string::npos;
   if (!value || is_power) {
-    error("expected an integer, got " + describe(*node_),
-          is_power ? "write " + std::to_string(*value) : "");
-    return std::nullopt;
+    return misfit("an integer", is_power ? "write " + std::to_string(*value) : "");
   }
-  if (*value < lowest) {
-    error("expected " + std::to_string(lowest) + " or more, got " + std::to_string(*value));
-    return std::nullopt;
-  }
-  if (*value > highest) {
-    error("expected at most " + std::to_string(highest) + ", got " + std::to_string(*value));
-    return std::nullopt;
-  }
-  return static_cast<int>(*value);
+  if (*value >= lowest && *value <= highest) return static_cast<int>(*value);
+  const bool is_low = *value < lowest;
+  error((is_low ? "expected " + std::to_string(lowest) + " or more"
+                : "expected at most " + std::to_string(highest)) +
+        ", got " + std::to_string(*value));
+  return std::nullopt;
 }
 
 std::optional<double> Value::number() const {
   if (!expect_scalar("a number") || !expect_one_reading("a number")) return std::nullopt;
   const auto value = real_number(node_->text);
-  if (!value) error("expected a number, got " + describe(*node_));
+  if (!value) misfit("a number");
   return value;
 }
 
 std::optional<bool> Value::boolean() const {
   if (!expect_scalar("true or false")) return std::nullopt;
   const auto value = boolean_word(node_->text);
-  if (!value) error("expected true or false, got " + describe(*node_));
+  if (!value) misfit("true or false");
   return value;
 }
 
 std::optional<Milliseconds> Value::duration() const {
   if (!expect_scalar("a duration") || !expect_one_reading("a duration")) return std::nullopt;
   const auto value = parse_duration(node_->text);
-  if (!value) {
-    error("expected a duration in seconds or such as 1h30m, got " + describe(*node_));
-  }
+  if (!value) misfit("a duration in seconds or such as 1h30m");
   return value;
 }
 
 std::vector<Value> Value::list() const {
   std::vector<Value> out;
-  if (!present()) return out;
-  if (!is_list()) {
-    error("expected a list, got " + describe(*node_));
-    return out;
-  }
-  for (std::size_t i = 0; i < node_->items.size(); ++i) out.push_back(item(i));
+  if (present() && !is_list()) misfit("a list");
+  for (std::size_t i = 0; is_list() && i < node_->items.size(); ++i) out.push_back(item(i));
   return out;
 }
 
 std::vector<Value> Value::list_or_one() const {
-  if (is_scalar()) return {*this};
-  return list();
+  return is_scalar() ? std::vector<Value>{*this} : list();
 }
 
 std::vector<std::string> Value::texts() const {
@@ -261,12 +294,11 @@ std::string Value::suggest_word(const std::vector<std::string>& names) const {
 }
 
 std::optional<int> Value::word_index(const std::vector<std::string>& names) const {
-  if (!expect_scalar(("one of " + enumerated(names, " or ")).c_str())) return std::nullopt;
+  if (!expect_scalar("one of " + enumerated(names, " or "))) return std::nullopt;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (folded(names[i]) == folded(node_->text)) return static_cast<int>(i);
   }
-  error("expected " + enumerated(names, " or ") + ", got " + describe(*node_), suggest_word(names));
-  return std::nullopt;
+  return misfit(enumerated(names, " or "), suggest_word(names));
 }
 
 std::optional<std::string> Value::word(const std::vector<std::string>& words) const {
@@ -288,12 +320,8 @@ void note_null_word(const Value& value) {
 
 std::optional<bool> boolean_word(std::string_view text) {
   const std::string word = folded(text);
-  for (const char* yes : {"true", "yes", "on", "y"}) {
-    if (word == yes) return true;
-  }
-  for (const char* no : {"false", "no", "off", "n"}) {
-    if (word == no) return false;
-  }
+  if (word == "true" || word == "yes" || word == "on" || word == "y") return true;
+  if (word == "false" || word == "no" || word == "off" || word == "n") return false;
   return std::nullopt;
 }
 
@@ -318,7 +346,7 @@ MapReader::MapReader(const Value& map) {
   if (map.is_map()) {
     map_ = map;
   } else if (map.present()) {
-    map.error("expected a map, got " + describe(map.node()));
+    map.misfit("a map");
   }
 }
 
@@ -357,13 +385,47 @@ std::vector<Value> MapReader::entries() const {
 
 void MapReader::finish(Severity severity) {
   for (const Value& each : entries()) {
-    if (std::find(known_.begin(), known_.end(), each.key()) != known_.end()) continue;
+    if (std::ranges::count(known_, each.key()) > 0) continue;
     std::string message = "unknown key " + quoted_text(each.key());
     if (!map_.path().empty()) message += " in " + quoted_text(map_.path());
     const bool shown = !map_.findings().full();
     map_.findings().add(severity, each.key_place(), each.path(), std::move(message),
                         shown ? suggest_key(each.key(), known_, map_.path()) : "");
   }
+}
+
+std::optional<long long> octal_number(std::string_view text) {
+  if (text.size() < 2 || text.front() != '0' || !is_made_of(text, "01234567_")) return std::nullopt;
+  return digits(text, 8);
+}
+
+std::optional<bool> boolean_in_azure(std::string_view text) {
+  return text.size() < 2 ? std::nullopt : boolean_word(text);
+}
+
+bool is_text_in_azure(std::string_view text) {
+  if (text.empty() || boolean_in_azure(text) || is_date(text)) return false;
+  const bool has_sign = text.front() == '-' || text.front() == '+';
+  const std::string_view size = has_sign ? text.substr(1) : text;
+  const std::string word = lower_case(size);
+  const bool is_special = word == ".inf" || (word == ".nan" && !has_sign);
+  return size.empty() || (!is_special && !integer_of(size) && !fraction_of(size));
+}
+
+std::optional<std::string> other_in_azure(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  if (is_date(text)) return "Azure ML reads a date";
+  const bool negative = text.front() == '-';
+  const std::string_view size = negative || text.front() == '+' ? text.substr(1) : text;
+  if (size.empty()) return std::nullopt;
+  std::string read;
+  if (const auto whole = integer_of(size)) {
+    read = std::to_string(negative ? -*whole : *whole);
+  } else if (const auto fraction = fraction_of(size)) {
+    read = python_text(negative ? -*fraction : *fraction);
+  }
+  if (read.empty() || read == text) return std::nullopt;
+  return "Azure ML passes " + read;
 }
 
 }  // namespace muster

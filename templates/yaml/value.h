@@ -56,8 +56,7 @@ class Value {
     std::vector<std::string> names;
     for (const auto& word : words) names.push_back(word.first);
     const auto index = word_index(names);
-    if (!index) return std::nullopt;
-    return (words.begin() + *index)->second;
+    return index ? std::optional((words.begin() + *index)->second) : std::nullopt;
   }
   // One of all words of an enumeration, in its order (EnumWords).
   template <class E, std::size_t n>
@@ -73,6 +72,8 @@ class Value {
   void error(const std::string& message, std::string suggestion = "") const {
     report(Severity::error, message, std::move(suggestion));
   }
+  // "expected …, got …".
+  std::nullopt_t misfit(const std::string& expected, std::string suggestion = "") const;
   void unresolved(const std::string& message) const { report(Severity::unresolved, message); }
   void warning(const std::string& message) const { report(Severity::warning, message); }
   void note(const std::string& message) const { report(Severity::note, message); }
@@ -92,8 +93,8 @@ class Value {
   std::optional<int> word_index(const std::vector<std::string>& names) const;
   // As `suggest`, and for the end of a word: 'uri_folder' for 'folder'.
   std::string suggest_word(const std::vector<std::string>& names) const;
-  bool expect_scalar(const char* expected) const;
-  bool expect_one_reading(const char* expected) const;
+  bool expect_scalar(const std::string& expected) const;
+  bool expect_one_reading(const std::string& expected) const;
 
   const YamlNode* node_ = nullptr;
   const Entry* entry_ = nullptr;
@@ -133,6 +134,18 @@ std::optional<bool> boolean_word(std::string_view text);
 // A whole number in decimal, also `2.0` and `1e3`; nullopt for anything else.
 std::optional<long long> whole_number(std::string_view text);
 std::optional<double> real_number(std::string_view text);
+
+// What Azure ML makes of a value without quotes: its reader follows YAML 1.1, where `010` is eight
+// and `12:30` is 750. Here such a value is the text as written, so whoever reads one says what it
+// is there. "Azure ML passes 511" for `0777`, "Azure ML reads a date" and the like; nothing where
+// the value is the same in both places. Booleans are left to the caller.
+std::optional<std::string> other_in_azure(std::string_view text);
+// Whether it is text there: no number, no date, no boolean.
+bool is_text_in_azure(std::string_view text);
+// The octal number that `010` is there; nothing for text of any other form.
+std::optional<long long> octal_number(std::string_view text);
+// `yes`, `no`, `on`, `off`, `true` and `false`, as the reader of Azure ML takes them.
+std::optional<bool> boolean_in_azure(std::string_view text);
 
 template <class Field, class T>
 void store(Field& field, const std::optional<T>& value) {

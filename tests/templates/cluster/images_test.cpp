@@ -1,6 +1,4 @@
 // What a cluster file says about images, and what it may not.
-#include "templates/cluster/images.h"
-
 #include "templates/cluster/file.h"
 #include "tests/catch.h"
 

@@ -1,5 +1,3 @@
-#include "templates/cluster/remediation.h"
-
 #include <random>
 
 #include "scheduler/model/remediation.h"

@@ -1,6 +1,5 @@
-#include "templates/cluster/target.h"
-
 #include "templates/cluster/file.h"
+
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

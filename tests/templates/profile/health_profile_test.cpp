@@ -9,7 +9,6 @@
 #include "health/verdict/streaks.h"
 #include "runtime/estimate/estimate.h"
 #include "scheduler/text/pattern.h"
-#include "templates/profile/shipped.h"
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"
 

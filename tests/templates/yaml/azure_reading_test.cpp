@@ -1,5 +1,5 @@
 // Values that Azure ML reads in another way than they look: refused, read alike, or told.
-#include "templates/yaml/yaml_1_1.h"
+#include "templates/yaml/value.h"
 
 #include "tests/catch.h"
 #include "tests/templates/files_in_memory.h"

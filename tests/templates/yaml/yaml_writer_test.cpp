@@ -1,5 +1,5 @@
 // What is written reads as what it was made from, whatever the texts are.
-#include "templates/yaml/writer.h"
+#include "templates/yaml/node.h"
 
 #include "templates/yaml/reader.h"
 #include "tests/catch.h"
