@@ -19,7 +19,7 @@
 
 #include "cli/client/connection.h"
 #include "cli/client/start.h"
-#include "cli/data/outputs.h"
+#include "cli/data/stores.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/terminal.h"
@@ -141,7 +141,8 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "service") return agent_service({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "upload" && words.size() == 4) {
-    return upload_process(Home{words[1]}, JobId{words[2]}, words[3] == "finished");
+    const Status done = finish_outputs(Home{words[1]}, JobId{words[2]}, words[3] == "finished");
+    return done ? 0 : print_error(done.error().message, plain_failure, {});
   }
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();

@@ -5,7 +5,6 @@
 #include <string>
 #include <tuple>
 
-#include "cli/data/resolve.h"
 #include "cli/image/environment.h"
 #include "cli/image/image.h"
 #include "cli/job/memory.h"

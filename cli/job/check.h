@@ -10,7 +10,6 @@
 #include "cli/client/targets.h"
 #include "cli/data/stores.h"
 #include "cli/terminal/common_options.h"
-#include "launcher/data/job_data.h"
 #include "scheduler/model/compute.h"
 #include "templates/parse_file.h"
 

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/data/resolve.h"
+#include "cli/data/stores.h"
 #include "cli/job/node_table.h"
 #include "cli/job/spec_document.h"
 #include "health/benchmark/gate_figures.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "cli/client/start.h"
-#include "cli/data/resolve.h"
+#include "cli/data/stores.h"
 #include "cli/job/git_code.h"
 #include "cli/image/image.h"
 #include "cli/image/image_files.h"

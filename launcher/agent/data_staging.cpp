@@ -4,7 +4,6 @@
 
 #include <filesystem>
 
-#include "launcher/data/cache.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/blob_store.h"
@@ -27,12 +26,16 @@ Status lead_to(const std::string& tree, const std::string& link) {
   return system_error("make " + link);
 }
 
+std::string cache_of(const StagedData& data, const RunDirectory& run) {
+  return data.cache.empty() ? run.home + "/data" : data.cache;
+}
+
 }  // namespace
 
 Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory& run) {
   std::vector<Fd> held;
   for (const StagedData& data : request.data) {
-    auto cache = DataCache::open(data_cache_directory(data.cache, run.home));
+    auto cache = DataCache::open(cache_of(data, run));
     if (!cache) return cache.error();
     auto lock = cache->hold(data.manifest);
     if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
@@ -49,9 +52,8 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
         !why.empty() || data.input.find('/') != std::string::npos) {
       return StagingFailure{"the input's name cannot be used: " + why, true};
     }
-    const StagedTree staged =
-        stage_data(data, text_of_file(store.path_of(data.manifest)),
-                   data_cache_directory(data.cache, run.home), run.node.value, tell);
+    const StagedTree staged = stage_data(data, text_of_file(store.path_of(data.manifest)),
+                                         cache_of(data, run), run.node.value, tell);
     if (staged.failure) return staged.failure;
     if (auto linked = lead_to(staged.path, layout.inputs + "/" + data.input); !linked) {
       return StagingFailure{linked.error().message};

@@ -8,7 +8,7 @@
 
 #include "launcher/agent/keeper/layout.h"
 #include "launcher/agent/node/child_tasks.h"
-#include "launcher/data/stage.h"
+#include "launcher/data/cache.h"
 #include "launcher/os/fd.h"
 
 namespace muster {

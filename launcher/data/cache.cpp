@@ -3,65 +3,66 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
+#include <cmath>
+#include <set>
 #include <thread>
 #include <vector>
 
+#include "launcher/data/rclone.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/number.h"
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+using Files = std::vector<const DataFile*>;
 
 constexpr std::chrono::milliseconds lock_look{200};
+constexpr std::int64_t second_ns = 1'000'000'000;
+// What is fetched before it is verified: a killed staging fetches at most so much twice, and each
+// part costs a start of rclone.
+constexpr std::int64_t part_bytes = std::int64_t{4} << 30;
+constexpr std::size_t part_files = 5000;
+constexpr std::size_t read_bytes = std::size_t{1} << 20;
 
 std::int64_t time_ns(const struct stat& facts) {
-  return std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
+  return facts.st_mtim.tv_sec * second_ns + facts.st_mtim.tv_nsec;
 }
 
-timespec time_of(std::int64_t ns) {
-  constexpr std::int64_t second = 1'000'000'000;
-  std::int64_t rest = ns % second;
-  std::int64_t whole = ns / second;
-  if (rest < 0) rest += second, --whole;
-  return {whole, rest};
+Fd lock_file(const fs::path& file) {
+  return Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 // Nothing: another has it, or it cannot be.
 std::optional<Fd> locked(const fs::path& file, int how) {
-  Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  Fd lock = lock_file(file);
   if (!lock || ::flock(lock.get(), how | LOCK_NB) != 0) return std::nullopt;
   return lock;
 }
 
-// Directories of a tree are 0555, which stops their removal.
-void remove_all_of(const fs::path& directory) {
-  std::error_code ignored;
-  for (fs::recursive_directory_iterator entry(directory, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    if (entry->is_directory() && !entry->is_symlink()) ::chmod(entry->path().c_str(), 0700);
-  }
-  ::chmod(directory.c_str(), 0700);
-  fs::remove_all(directory, ignored);
-}
-
-void forbid_changes(const fs::path& tree) {
+// Of all directories of a tree: 0555 stops changes and removal.
+void set_modes(const fs::path& tree, mode_t mode) {
   std::error_code ignored;
   for (fs::recursive_directory_iterator entry(tree, ignored), end; !ignored && entry != end;
        entry.increment(ignored)) {
-    if (entry->is_directory()) ::chmod(entry->path().c_str(), 0555);
+    if (entry->is_directory() && !entry->is_symlink()) ::chmod(entry->path().c_str(), mode);
   }
-  ::chmod(tree.c_str(), 0555);
+  ::chmod(tree.c_str(), mode);
+}
+
+void remove_all_of(const fs::path& directory) {
+  set_modes(directory, 0700);
+  std::error_code ignored;
+  fs::remove_all(directory, ignored);
 }
 
 std::vector<fs::path> entries_of(const fs::path& directory) {
@@ -74,38 +75,18 @@ std::vector<fs::path> entries_of(const fs::path& directory) {
   return found;
 }
 
-struct Disk {
-  std::int64_t all = 0;
-  std::int64_t free = 0;
-};
-
-Disk disk_of(const fs::path& root) {
-  struct statvfs facts {};
-  if (::statvfs(root.c_str(), &facts) != 0) return {};
-  const auto block = static_cast<std::int64_t>(facts.f_frsize);
-  return {block * static_cast<std::int64_t>(facts.f_blocks),
-          block * static_cast<std::int64_t>(facts.f_bavail)};
-}
-
-struct Objects {
-  std::int64_t bytes = 0;   // of all
-  std::int64_t unused = 0;  // of those that no tree has
-};
-
-// Counts them; removes those that no tree has, where that is wanted.
-Objects look_at_objects(const fs::path& root, bool removes) {
-  Objects seen;
+// Bytes of all objects, without those that no tree has where these are removed.
+std::int64_t bytes_of_objects(const fs::path& root, bool removes) {
+  std::int64_t bytes = 0;
   for (const fs::path& folder : entries_of(root / "objects")) {
     for (const fs::path& object : entries_of(folder)) {
       struct stat facts {};
       if (::lstat(object.c_str(), &facts) != 0) continue;
-      const bool is_unused = facts.st_nlink == 1;
-      if (is_unused) seen.unused += facts.st_size;
-      if (is_unused && removes && ::unlink(object.c_str()) == 0) continue;
-      seen.bytes += facts.st_size;
+      if (removes && facts.st_nlink == 1 && ::unlink(object.c_str()) == 0) continue;
+      bytes += facts.st_size;
     }
   }
-  return seen;
+  return bytes;
 }
 
 // Of trees that nobody holds, the one that was used longest ago.
@@ -139,16 +120,13 @@ void remove_left_incoming(const fs::path& root) {
 
 Status link_into(const fs::path& object, const fs::path& path) {
   if (::link(object.c_str(), path.c_str()) == 0) return Done{};
-  if (errno == ENOENT) {
-    std::error_code failure;
-    fs::create_directories(path.parent_path(), failure);
-    if (::link(object.c_str(), path.c_str()) == 0) return Done{};
-  }
+  std::error_code failure;
+  if (errno == ENOENT) fs::create_directories(path.parent_path(), failure);
+  if (::link(object.c_str(), path.c_str()) == 0) return Done{};
   return system_error("link " + path.string());
 }
 
-}  // namespace
-
+// "1.2 GB".
 std::string size_text(std::int64_t bytes) {
   constexpr std::array<const char*, 6> units{"B", "kB", "MB", "GB", "TB", "PB"};
   double number = static_cast<double>(bytes);
@@ -156,6 +134,149 @@ std::string size_text(std::int64_t bytes) {
   while (number >= 1000 && unit + 1 < units.size()) number /= 1000, ++unit;
   return unit == 0 ? std::to_string(bytes) + " B" : printed("%.1f %s", number, units[unit]);
 }
+
+template <class T>
+T had(Result<T> result, const std::string& before = "") {
+  if (!result) throw StagingFailure{before + result.error().message};
+  return std::move(*result);
+}
+
+Result<std::string> md5_of_file(const fs::path& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return system_error("read " + path.string());
+  ContentHash hash(ContentHash::Kind::md5);
+  std::string bytes;
+  for (std::int64_t at = 0;; at += static_cast<std::int64_t>(bytes.size())) {
+    if (!read_at(file.get(), at, read_bytes, bytes)) return system_error("read " + path.string());
+    if (bytes.empty()) return hash.finish();
+    hash.add(bytes);
+  }
+}
+
+// Throws a StagingFailure where it cannot go on.
+class Staging {
+ public:
+  Staging(const StagedData& data, const DataManifest& manifest, const DataCache& cache,
+          const std::string& node, const TellData& tell)
+      : data_(data), manifest_(manifest), cache_(cache), node_(node), tell_(tell) {}
+
+  // The bytes that were fetched.
+  std::int64_t run() {
+    const Fd lock = had(cache_.fetching(data_.manifest, tell_));
+    if (cache_.is_whole(data_.manifest, manifest_)) return 0;
+    const fs::path incoming = cache_.incoming(data_.manifest);
+    std::error_code ignored;
+    Status built = Done{};
+    // Objects that no tree has may be removed, to make room for others, before this one has them.
+    for (int tries = 0; tries < 3; ++tries) {
+      fs::remove_all(incoming, ignored);
+      fetch(missing_files(), incoming / "files");
+      built = cache_.build(data_.manifest, manifest_);
+      if (built || missing_files().empty()) break;
+    }
+    fs::remove_all(incoming, ignored);
+    had(std::move(built));
+    return done_bytes_;
+  }
+
+ private:
+  // One of those that are the same object is enough.
+  Files missing_files() const {
+    Files missing;
+    std::set<std::string> names;
+    for (const DataFile& file : manifest_.files) {
+      const std::string name = object_name(manifest_, file);
+      if (DataCache::is_as_listed(cache_.object(name), file)) continue;
+      if (names.insert(name).second) missing.push_back(&file);
+    }
+    return missing;
+  }
+
+  void fetch(const Files& missing, const fs::path& to) {
+    if (missing.empty()) return;
+    std::int64_t needed = 0;
+    for (const DataFile* file : missing) needed += file->bytes;
+    all_bytes_ = done_bytes_ + needed;
+    had(cache_.make_room(needed, data_.size), "node " + node_ + ": ");
+    Files part;
+    std::int64_t bytes = 0;
+    for (const DataFile* file : missing) {
+      part.push_back(file);
+      bytes += file->bytes;
+      const bool is_full = bytes >= part_bytes || part.size() >= part_files;
+      if (!is_full && file != missing.back()) continue;
+      fetch_part(part, to);
+      part.clear();
+      bytes = 0;
+    }
+  }
+
+  void fetch_part(const Files& part, const fs::path& to) {
+    RcloneRequest request{{"copy", data_.source, to.string(), "--transfers=16", "--checkers=16"},
+                          data_.config};
+    request.on_progress = [this](std::int64_t bytes, double per_s) { tell_of(bytes, per_s); };
+    for (const DataFile* file : part) request.files += rclone_name(file->path) + "\n";
+    if (const auto failure = run_rclone(request)) {
+      const std::string node = "node " + node_;
+      throw StagingFailure{failure->text(
+          node + " cannot fetch the data of input " + quoted_text(data_.input), node)};
+    }
+    for (const DataFile* file : part) {
+      verify(*file, to / file->path);
+      had(cache_.keep(to / file->path, object_name(manifest_, *file), *file));
+      done_bytes_ += file->bytes;
+      tell_of(0, 0);
+    }
+  }
+
+  // That it is what was listed.
+  void verify(const DataFile& file, const fs::path& path) const {
+    const auto changed = [&](const std::string& how) {
+      return StagingFailure{"the data of input " + quoted_text(data_.input) +
+                                " changed since the job was submitted: " + quoted_text(file.path) +
+                                " " + how + "; submit the job again to read what is there now",
+                            true};
+    };
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
+      throw changed("is no longer there");
+    }
+    if (facts.st_size != file.bytes) {
+      throw changed("has " + std::to_string(facts.st_size) + " bytes instead of " +
+                    std::to_string(file.bytes));
+    }
+    if (file.md5.empty()) {
+      if (time_ns(facts) != file.modified_ns) throw changed("has another time");
+    } else if (had(md5_of_file(path)) != file.md5) {
+      throw changed("has another content (MD5)");
+    }
+  }
+
+  // Said where something moved: what says nothing for minutes is stopped.
+  void tell_of(std::int64_t in_part, double per_s) {
+    const std::int64_t now = done_bytes_ + in_part;
+    if (now <= told_bytes_ && told_bytes_ > 0) return;
+    told_bytes_ = now;
+    std::string text = "data " + size_text(now) + " of " + size_text(all_bytes_);
+    if (per_s > 0) {
+      const double left_s = static_cast<double>(all_bytes_ - now) / per_s;
+      text += ", " + size_text(static_cast<std::int64_t>(per_s)) + "/s, " +
+              printed("%.0f s", std::ceil(left_s));
+    }
+    tell_(text);
+  }
+
+  const StagedData& data_;
+  const DataManifest& manifest_;
+  const DataCache& cache_;
+  const std::string& node_;
+  const TellData& tell_;
+  std::int64_t all_bytes_ = 0;
+  std::int64_t done_bytes_ = 0;
+  std::int64_t told_bytes_ = 0;
+};
+
+}  // namespace
 
 std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_bytes) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -170,10 +291,6 @@ std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_byt
   if (unit.starts_with('t')) factor = each * each * each * each;
   const bool fits = factor > 0 && *number <= INT64_MAX / factor;
   return fits ? std::optional(*number * factor) : std::nullopt;
-}
-
-std::string data_cache_directory(const std::string& asked, const std::string& node_home) {
-  return asked.empty() ? node_home + "/data" : asked;
 }
 
 Result<DataCache> DataCache::open(const fs::path& root) {
@@ -204,11 +321,10 @@ std::optional<Fd> DataCache::hold(const std::string& manifest) const {
   return lock;
 }
 
-Result<Fd> DataCache::fetching(const std::string& manifest,
-                               const std::function<void(std::string_view)>& tell) const {
+Result<Fd> DataCache::fetching(const std::string& manifest, const TellData& tell) const {
   const std::string file = incoming(manifest).string() + ".lock";
   for (int looks = 0;; ++looks) {
-    Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    Fd lock = lock_file(file);
     if (!lock) return system_error("open " + file);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
     tell("data: another job fetches the same" + std::string(1 + looks % 3, '.'));
@@ -233,7 +349,9 @@ Status DataCache::keep(const fs::path& fetched, const std::string& name,
                        const DataFile& file) const {
   const fs::path path = object(name);
   const Fd bytes(::open(fetched.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  const std::array times{time_of(file.modified_ns), time_of(file.modified_ns)};
+  const std::int64_t rest_ns = (file.modified_ns % second_ns + second_ns) % second_ns;
+  const timespec modified{(file.modified_ns - rest_ns) / second_ns, rest_ns};
+  const std::array times{modified, modified};
   const bool is_safe = bytes && ::fchmod(bytes.get(), 0444) == 0 &&
                        ::futimens(bytes.get(), times.data()) == 0 && ::fsync(bytes.get()) == 0;
   if (!is_safe) return system_error("keep " + fetched.string());
@@ -261,27 +379,46 @@ Status DataCache::build(const std::string& manifest, const DataManifest& files) 
   if (::rename(made.c_str(), tree(manifest).c_str()) != 0) {
     return system_error("make " + tree(manifest).string());
   }
-  forbid_changes(tree(manifest));
+  set_modes(tree(manifest), 0555);
   return Done{};
 }
 
 Status DataCache::make_room(std::int64_t bytes, const std::string& size) const {
   const Fd one(::open((root_ / "locks").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!one || ::flock(one.get(), LOCK_EX) != 0) return system_error("lock " + root_.string());
-  const Disk disk = disk_of(root_);
-  const auto limit = share_of(size, disk.all);
+  std::error_code ignored;
+  const auto limit = share_of(size, static_cast<std::int64_t>(fs::space(root_, ignored).capacity));
+  const auto free = [&] { return static_cast<std::int64_t>(fs::space(root_, ignored).available); };
   if (!limit) return Error{"data.size: '" + size + "' is not a size"};
   remove_left_incoming(root_);
-  Objects seen = look_at_objects(root_, false);
-  const auto fits = [&] { return seen.bytes + bytes <= *limit && bytes <= disk_of(root_).free; };
+  std::int64_t held = bytes_of_objects(root_, false);
+  const auto fits = [&] { return held + bytes <= *limit && bytes <= free(); };
   if (fits()) return Done{};
-  seen = look_at_objects(root_, true);
-  while (!fits() && remove_oldest_tree(*this, root_)) seen = look_at_objects(root_, true);
+  held = bytes_of_objects(root_, true);
+  while (!fits() && remove_oldest_tree(*this, root_)) held = bytes_of_objects(root_, true);
   if (fits()) return Done{};
   return Error{"the data need " + size_text(bytes) + " in " + root_.string() + ", which may take " +
-               size_text(*limit) + " (data.size: " + size + ") and holds " + size_text(seen.bytes) +
-               " in use; " + size_text(disk_of(root_).free) +
+               size_text(*limit) + " (data.size: " + size + ") and holds " + size_text(held) +
+               " in use; " + size_text(free()) +
                " are free; set data.cache or data.size in the cluster file"};
+}
+
+StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
+                      const std::string& cache_directory, const std::string& node,
+                      const TellData& tell) {
+  StagedTree staged;
+  try {
+    if (content_hash_of(manifest_bytes) != data.manifest) {
+      throw StagingFailure{"the list of the data's files is damaged on node " + node};
+    }
+    const DataManifest manifest = had(read_data_manifest(manifest_bytes));
+    const DataCache cache = had(DataCache::open(cache_directory));
+    staged.path = cache.tree(data.manifest).string();
+    staged.fetched_bytes = Staging(data, manifest, cache, node, tell).run();
+  } catch (const StagingFailure& failure) {
+    staged.failure = failure;
+  }
+  return staged;
 }
 
 }  // namespace muster

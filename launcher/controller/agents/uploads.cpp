@@ -1,6 +1,6 @@
 #include "launcher/controller/agents/uploads.h"
 
-#include "launcher/data/job_data.h"
+#include "launcher/data/datastore.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
