@@ -14,7 +14,6 @@
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
-#include "templates/resource/data_asset.h"
 #include "templates/yaml/path_form.h"
 
 namespace muster {

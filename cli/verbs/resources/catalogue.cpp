@@ -18,7 +18,6 @@
 #include "scheduler/model/names.h"
 #include "scheduler/text/number.h"
 #include "templates/parse_file.h"
-#include "templates/resource/data_asset.h"
 #include "templates/yaml/reader.h"
 
 namespace muster {
@@ -305,8 +304,8 @@ int list_environments(const ResourceOptions& options, const CommonOptions& commo
 // ---- their arguments
 
 template <class Declare>
-void add_archiving(CommandLine& line, const std::string& group, Kind kind, const char* archiving,
-                   const char* restoring, Declare declare) {
+void add_archive_and_restore(CommandLine& line, const std::string& group, Kind kind,
+                             const char* archiving, const char* restoring, Declare declare) {
   for (const bool archived : {true, false}) {
     line.verb_of<ResourceOptions>(
         group, {archived ? "archive" : "restore", archived ? archiving : restoring},
@@ -390,8 +389,9 @@ void add_data(CommandLine& line) {
   line.verb_of<Options>(group, {"list", "List data, or the versions of one name"}, list_data,
                         declare_listed);
   line.verb_of<Options>(group, {"show", "Show one version"}, show_data, declare_reference);
-  add_archiving(line, group, Kind::data, "Hide a version, or all of them, from lists and @latest",
-                "Undo archive", declare_reference);
+  add_archive_and_restore(line, group, Kind::data,
+                          "Hide a version, or all of them, from lists and @latest", "Undo archive",
+                          declare_reference);
 }
 
 void add_environment(CommandLine& line) {
@@ -413,9 +413,10 @@ void add_environment(CommandLine& line) {
                           declare_environment(of, options, "the newest");
                           of.option("-l,--label", options.label, "Label, as latest");
                         });
-  add_archiving(line, group, Kind::environment, "Hide versions of an environment",
-                "Show archived versions again",
-                [](Arguments& of, Options& options) { declare_environment(of, options, "all"); });
+  add_archive_and_restore(line, group, Kind::environment, "Hide versions of an environment",
+                          "Show archived versions again", [](Arguments& of, Options& options) {
+                            declare_environment(of, options, "all");
+                          });
 }
 
 }  // namespace muster
