@@ -4,7 +4,7 @@
 //   <version>.yml   <version>.archived   <label>.label (the version it stands for)
 //
 // A version never changes. Any number of processes may add at the same time: each gets a version
-// of its own, and nobody sees half a file. No secrets: those are in launcher/data/secrets.h.
+// of its own, and nobody sees half a file. No secrets: those are in launcher/data/datastore.h.
 #pragma once
 
 #include <cstdint>

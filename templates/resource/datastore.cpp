@@ -32,15 +32,12 @@ void read_word(const Value& value, std::string_view also, std::string& field) {
 }
 
 bool says_secret(std::string_view option) {
+  constexpr std::array<std::string_view, 3> open{"key_file", "access_key_id", "env_auth"};
+  constexpr std::array<std::string_view, 8> parts{"secret", "pass",       "token", "key",
+                                                  "sas",    "credential", "auth",  "header"};
   const std::string word = folded(option);
-  for (const char* open : {"key_file", "access_key_id", "env_auth"}) {
-    if (word == open) return false;
-  }
-  for (const char* part :
-       {"secret", "pass", "token", "key", "sas", "credential", "auth", "header"}) {
-    if (mentions(word, part)) return true;
-  }
-  return false;
+  return std::ranges::find(open, word) == open.end() &&
+         std::ranges::any_of(parts, [&](std::string_view part) { return mentions(word, part); });
 }
 
 Credentials read_secrets(const Value& value, std::initializer_list<const char*> keys) {

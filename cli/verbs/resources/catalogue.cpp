@@ -97,7 +97,8 @@ Document store_document(const DatastoreFile& file, const Home& home) {
 }
 
 // Credentials first: a store that is known can be used.
-int keep_store(const ResourceOptions& options, bool is_new, const CommonOptions& common) {
+template <bool is_new>
+int keep_store(const ResourceOptions& options, const CommonOptions& common) {
   const Home home = Home::from_environment();
   const auto file = resource_in_file(
       options, common, [](const Value& root, const FileView&) { return read_datastore(root); });
@@ -322,14 +323,18 @@ void add_archive_and_restore(CommandLine& line, const std::string& group, Kind k
   }
 }
 
-void declare_file(Arguments& of, ResourceOptions& options, const std::string& what) {
+void declare_file(Arguments& of, ResourceOptions& options, const std::string& what,
+                  bool several = false) {
   of.option("-f,--file", options.file, what + " (YAML), - for standard input");
   of.require("--file");
+  of.settings(
+      options.sets,
+      several ? "Change keys of the file: a.b=value …" : "Change one key of the file: a.b=value",
+      several);
 }
 
 void declare_store_file(Arguments& of, ResourceOptions& options) {
   declare_file(of, options, "Datastore");
-  of.settings(options.sets, "Change one key of the file: a.b=value");
 }
 
 void declare_store_name(Arguments& of, ResourceOptions& options) {
@@ -357,22 +362,14 @@ void add_datastore(CommandLine& line) {
   using Options = ResourceOptions;
   const char* group = "datastore";
   line.group({group, "Stores that jobs read data from and write outputs to"});
-  line.verb_of<Options>(
-      group, {"create", "Add a datastore; its secrets are kept"},
-      [](const Options& options, const CommonOptions& common) {
-        return keep_store(options, true, common);
-      },
-      declare_store_file);
+  line.verb_of<Options>(group, {"create", "Add a datastore; its secrets are kept"},
+                        keep_store<true>, declare_store_file);
   line.verb_of<Options>(group, {"list", "List datastores"}, list_stores,
                         [](Arguments&, Options&) {});
   line.verb_of<Options>(group, {"show", "Show one, without its secrets"}, show_store,
                         declare_store_name);
-  line.verb_of<Options>(
-      group, {"update", "Replace a datastore or its secrets"},
-      [](const Options& options, const CommonOptions& common) {
-        return keep_store(options, false, common);
-      },
-      declare_store_file);
+  line.verb_of<Options>(group, {"update", "Replace a datastore or its secrets"}, keep_store<false>,
+                        declare_store_file);
   line.verb_of<Options>(group, {"delete", "Forget one, with its secrets; data stay"}, delete_store,
                         declare_store_name);
 }
@@ -381,11 +378,9 @@ void add_data(CommandLine& line) {
   using Options = ResourceOptions;
   const char* group = "data";
   line.group({group, "Data that jobs read by name and version"});
-  line.verb_of<Options>(group, {"create", "Register data; a version never changes"}, create_data,
-                        [](Arguments& of, Options& options) {
-                          declare_file(of, options, "Data asset");
-                          of.settings(options.sets, "Change one key of the file: a.b=value");
-                        });
+  line.verb_of<Options>(
+      group, {"create", "Register data; a version never changes"}, create_data,
+      [](Arguments& of, Options& options) { declare_file(of, options, "Data asset"); });
   line.verb_of<Options>(group, {"list", "List data, or the versions of one name"}, list_data,
                         declare_listed);
   line.verb_of<Options>(group, {"show", "Show one version"}, show_data, declare_reference);
@@ -400,8 +395,7 @@ void add_environment(CommandLine& line) {
   line.group({group, "Environments that jobs name"});
   line.verb_of<Options>(group, {"create", "Keep a version of an environment"}, create_environment,
                         [](Arguments& of, Options& options) {
-                          declare_file(of, options, "Environment file");
-                          of.settings(options.sets, "Change keys of the file: a.b=value …", true);
+                          declare_file(of, options, "Environment file", true);
                           of.option("-n,--name", options.name, "Name, instead of the file's");
                           of.option("-v,--version", options.version,
                                     "Version, instead of the file's");
