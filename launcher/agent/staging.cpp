@@ -113,32 +113,27 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
 FromAgent build_trees(StageTrees request, const BlobStore& store, const RunDirectory& run,
                       const AttemptLayout& layout, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
-  auto image = image_step(request, run.home, tell);
-  if (!image) {
-    done.error = image.error().message;
+  const auto failed = [&](const std::string& why, bool is_lasting = false) -> FromAgent {
+    done.error = why;
+    done.lasting = is_lasting;
     return done;
-  }
+  };
+  auto image = image_step(request, run.home, tell);
+  if (!image) return failed(image.error().message);
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
   if (*image) {
-    if (const auto failed = bring_image(**image, request, store, layout)) {
-      done.error = failed->why;
-      done.lasting = failed->is_lasting;
-      return done;
-    }
+    const auto failure = bring_image(**image, request, store, layout);
+    if (failure) return failed(failure->why, failure->is_lasting);
   }
-  if (const auto failed = bring_data(request, store, run, layout, tell)) {
-    done.error = failed->message;
-    done.lasting = failed->is_lasting;
-    return done;
+  if (const auto failure = bring_data(request, store, run, layout, tell)) {
+    return failed(failure->message, failure->is_lasting);
   }
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
-    if (Status built = materialize(tree, store, layout.job, placing); !built) {
-      done.error = built.error().message;
-      return done;
-    }
+    Status built = materialize(tree, store, layout.job, placing);
+    if (!built) return failed(built.error().message);
   }
   if (Status prepared = prepare_code(layout); !prepared) done.error = prepared.error().message;
   return done;

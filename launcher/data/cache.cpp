@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using Files = std::vector<const DataFile*>;
 
 constexpr std::chrono::milliseconds lock_look{200};
-constexpr std::int64_t second_ns = 1'000'000'000;
+constexpr std::int64_t ns_per_second = 1'000'000'000;
 // What is fetched before it is verified: a killed staging fetches at most so much twice, and each
 // part costs a start of rclone.
 constexpr std::int64_t part_bytes = std::int64_t{4} << 30;
@@ -35,7 +35,7 @@ constexpr std::size_t part_files = 5000;
 constexpr std::size_t read_bytes = std::size_t{1} << 20;
 
 std::int64_t time_ns(const struct stat& facts) {
-  return facts.st_mtim.tv_sec * second_ns + facts.st_mtim.tv_nsec;
+  return facts.st_mtim.tv_sec * ns_per_second + facts.st_mtim.tv_nsec;
 }
 
 Fd lock_file(const fs::path& file) {
@@ -349,8 +349,8 @@ Status DataCache::keep(const fs::path& fetched, const std::string& name,
                        const DataFile& file) const {
   const fs::path path = object(name);
   const Fd bytes(::open(fetched.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  const std::int64_t rest_ns = (file.modified_ns % second_ns + second_ns) % second_ns;
-  const timespec modified{(file.modified_ns - rest_ns) / second_ns, rest_ns};
+  const std::int64_t rest_ns = (file.modified_ns % ns_per_second + ns_per_second) % ns_per_second;
+  const timespec modified{(file.modified_ns - rest_ns) / ns_per_second, rest_ns};
   const std::array times{modified, modified};
   const bool is_safe = bytes && ::fchmod(bytes.get(), 0444) == 0 &&
                        ::futimens(bytes.get(), times.data()) == 0 && ::fsync(bytes.get()) == 0;

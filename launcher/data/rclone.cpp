@@ -130,7 +130,7 @@ std::string error_in(std::string_view text, const RcloneRequest& request) {
 }  // namespace
 
 std::string RcloneFailure::text(const std::string& attempted, const std::string& machine) const {
-  if (!is_missing_program) return attempted + ": " + message;
+  if (!message.empty()) return attempted + ": " + message;
   return "rclone, which reaches the datastore, is not installed on " + machine +
          "; install Debian's package 'rclone' there";
 }
@@ -146,7 +146,7 @@ std::string rclone_program() {
 
 std::optional<RcloneFailure> run_rclone(const RcloneRequest& request) {
   const std::string program = rclone_program();
-  if (program.empty()) return RcloneFailure{"", true};
+  if (program.empty()) return RcloneFailure{};
   std::string config = request.config;
   Fd principal;
   if (const auto at = config.find(principal_mark); at != config.npos) {

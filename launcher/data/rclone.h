@@ -24,10 +24,8 @@ struct RcloneRequest {
   std::function<void(std::int64_t bytes, double bytes_per_s)> on_progress{};
 };
 
-// Why it failed, in its own last words.
 struct RcloneFailure {
-  std::string message;
-  bool is_missing_program = false;
+  std::string message;        // in its own last words; empty: there is no rclone
   bool is_not_found = false;  // the place is not there: not a matter of the connection
 
   // "ATTEMPTED: MESSAGE", or that there is no rclone.

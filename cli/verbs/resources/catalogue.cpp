@@ -24,7 +24,7 @@ namespace muster {
 
 namespace {
 
-using Kind = Catalogue::Kind;
+using CatalogueKind = Catalogue::Kind;
 
 struct ResourceOptions {
   std::string file;
@@ -35,7 +35,7 @@ struct ResourceOptions {
   bool with_archived = false;
 };
 
-Catalogue catalogue_of(Kind kind) {
+Catalogue catalogue_of(CatalogueKind kind) {
   return {Home::from_environment(), kind};
 }
 
@@ -67,7 +67,7 @@ int print_resource(const Document& shown, const CommonOptions& common) {
   return 0;
 }
 
-std::vector<CatalogueEntry> listed_entries(Kind kind, const ResourceOptions& options) {
+std::vector<CatalogueEntry> listed_entries(CatalogueKind kind, const ResourceOptions& options) {
   const Catalogue catalogue = catalogue_of(kind);
   auto entries = options.name.empty() ? catalogue.newest() : catalogue.versions(options.name);
   if (!options.with_archived) std::erase_if(entries, [](auto& one) { return one.is_archived; });
@@ -103,7 +103,7 @@ int keep_store(const ResourceOptions& options, const CommonOptions& common) {
   const auto file = resource_in_file(
       options, common, [](const Value& root, const FileView&) { return read_datastore(root); });
   or_end(own_home(home));
-  const Catalogue catalogue(home, Kind::datastore);
+  const Catalogue catalogue(home, CatalogueKind::datastore);
   const bool is_there = !catalogue.versions(file.spec.name).empty();
   if (is_there == is_new) {
     throw VerbEnd(invalid_file,
@@ -145,12 +145,13 @@ int show_store(const ResourceOptions& options, const CommonOptions& common) {
   const KnownStores stores = known_stores(home, common);
   const DatastoreFile* file = stores.find(options.name);
   if (file != nullptr) return print_resource(store_document(*file, home), common);
-  throw VerbEnd(plain_failure, or_end(catalogue_of(Kind::datastore).find(options.name, "")).name);
+  throw VerbEnd(plain_failure,
+                or_end(catalogue_of(CatalogueKind::datastore).find(options.name, "")).name);
 }
 
 int delete_store(const ResourceOptions& options, const CommonOptions&) {
   const Home home = Home::from_environment();
-  const Catalogue catalogue(home, Kind::datastore);
+  const Catalogue catalogue(home, CatalogueKind::datastore);
   const auto versions = catalogue.versions(options.name);
   or_end(catalogue.remove(options.name), plain_failure);
   for (const CatalogueEntry& entry : versions) {
@@ -212,7 +213,7 @@ int create_data(const ResourceOptions& options, const CommonOptions& common) {
                   "datastore with 'sas_token' and name it");
   }
   or_end(own_home(home));
-  const Catalogue catalogue(home, Kind::data);
+  const Catalogue catalogue(home, CatalogueKind::data);
   const std::string version = std::exchange(asset.version, "");
   if (!version.empty() && catalogue.find(asset.name, version)) {
     throw VerbEnd(invalid_file, "data " + asset.name + ":" + version + " exists");
@@ -225,7 +226,7 @@ int create_data(const ResourceOptions& options, const CommonOptions& common) {
 }
 
 int list_data(const ResourceOptions& options, const CommonOptions& common) {
-  const auto entries = listed_entries(Kind::data, options);
+  const auto entries = listed_entries(CatalogueKind::data, options);
   if (!wants_table(common)) return print_document(list_of(entries, asset_document), common);
   Table table({"NAME", "VERSION", "TYPE", "PATH"});
   for (const CatalogueEntry& entry : entries) {
@@ -239,7 +240,7 @@ int list_data(const ResourceOptions& options, const CommonOptions& common) {
 
 int show_data(const ResourceOptions& options, const CommonOptions& common) {
   const auto [name, version] = split_reference(options.name);
-  const auto entry = or_end(catalogue_of(Kind::data).find(name, version), plain_failure);
+  const auto entry = or_end(catalogue_of(CatalogueKind::data).find(name, version), plain_failure);
   return print_resource(asset_document(entry), common);
 }
 
@@ -274,7 +275,7 @@ int create_environment(const ResourceOptions& options, const CommonOptions& comm
   const std::string name = options.name.empty() ? text_in(file, "name") : options.name;
   std::optional<std::string> version = options.version;
   if (const std::string own = text_in(file, "version"); !version && !own.empty()) version = own;
-  const Catalogue catalogue = catalogue_of(Kind::environment);
+  const Catalogue catalogue = catalogue_of(CatalogueKind::environment);
   const auto added = or_end(catalogue.add(name, version, environment_text(file)), invalid_file);
   const auto entry = or_end(catalogue.find(name, added));
   if (!wants_table(common)) return print_document(environment_document(entry), common);
@@ -285,14 +286,14 @@ int create_environment(const ResourceOptions& options, const CommonOptions& comm
 int show_environment(const ResourceOptions& options, const CommonOptions& common) {
   const std::string which =
       options.label.empty() ? options.version.value_or("") : "@" + options.label;
-  const auto entry = or_end(catalogue_of(Kind::environment).find(options.name, which));
+  const auto entry = or_end(catalogue_of(CatalogueKind::environment).find(options.name, which));
   if (!wants_table(common)) return print_document(environment_document(entry), common);
   write_all(Stream::out, entry.text);
   return 0;
 }
 
 int list_environments(const ResourceOptions& options, const CommonOptions& common) {
-  const auto entries = listed_entries(Kind::environment, options);
+  const auto entries = listed_entries(CatalogueKind::environment, options);
   if (!wants_table(common)) return print_document(list_of(entries, environment_document), common);
   Table table({"NAME", "VERSION", "ARCHIVED"});
   for (const CatalogueEntry& entry : entries) {
@@ -305,13 +306,13 @@ int list_environments(const ResourceOptions& options, const CommonOptions& commo
 // ---- their arguments
 
 template <class Declare>
-void add_archive_and_restore(CommandLine& line, const std::string& group, Kind kind,
+void add_archive_and_restore(CommandLine& line, const std::string& group, CatalogueKind kind,
                              const char* archiving, const char* restoring, Declare declare) {
   for (const bool archived : {true, false}) {
     line.verb_of<ResourceOptions>(
         group, {archived ? "archive" : "restore", archived ? archiving : restoring},
         [=](const ResourceOptions& options, const CommonOptions&) {
-          const bool is_data = kind == Kind::data;
+          const bool is_data = kind == CatalogueKind::data;
           const auto [name, version] = is_data
                                            ? split_reference(options.name)
                                            : std::pair(options.name, options.version.value_or(""));
@@ -384,7 +385,7 @@ void add_data(CommandLine& line) {
   line.verb_of<Options>(group, {"list", "List data, or the versions of one name"}, list_data,
                         declare_listed);
   line.verb_of<Options>(group, {"show", "Show one version"}, show_data, declare_reference);
-  add_archive_and_restore(line, group, Kind::data,
+  add_archive_and_restore(line, group, CatalogueKind::data,
                           "Hide a version, or all of them, from lists and @latest", "Undo archive",
                           declare_reference);
 }
@@ -407,10 +408,10 @@ void add_environment(CommandLine& line) {
                           declare_environment(of, options, "the newest");
                           of.option("-l,--label", options.label, "Label, as latest");
                         });
-  add_archive_and_restore(line, group, Kind::environment, "Hide versions of an environment",
-                          "Show archived versions again", [](Arguments& of, Options& options) {
-                            declare_environment(of, options, "all");
-                          });
+  add_archive_and_restore(
+      line, group, CatalogueKind::environment, "Hide versions of an environment",
+      "Show archived versions again",
+      [](Arguments& of, Options& options) { declare_environment(of, options, "all"); });
 }
 
 }  // namespace muster
