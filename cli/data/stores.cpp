@@ -160,99 +160,79 @@ Why find_place(const KnownStores& stores, std::string_view path, PlaceInStore& p
   return {};
 }
 
-class Resolver {
- public:
-  Resolver(const KnownStores& stores, const Home& home)
-      : stores_(stores), home_(home), assets_(home, Catalogue::Kind::data) {}
-
-  // Either the input is local afterwards, or `place` is where its data are.
-  Why resolve(InputSpec& input, std::optional<PlaceInStore>& place, int hops = 0) {
-    switch (input.path_kind) {
-      case PathKind::datastore:
-      case PathKind::http:
-        return in_store(input, place);
-      case PathKind::asset:
-        return of_catalogue(input, place, hops);
-      case PathKind::job_output:
-        return of_job(input);
-      default:
-        return {};
-    }
+Why in_store(const KnownStores& stores, InputSpec& input, std::optional<PlaceInStore>& place) {
+  PlaceInStore found;
+  if (Why why = find_place(stores, input.path, found); !why.empty()) return why;
+  const std::string path = joined_path(found.path);
+  if (!path.empty() && !unsafe_path_reason(path).empty()) {
+    return "the path " + quoted_text(found.path) + " " + unsafe_path_reason(path).substr(3);
   }
-
- private:
-  Why in_store(InputSpec& input, std::optional<PlaceInStore>& place) const {
-    PlaceInStore found;
-    if (Why why = find_place(stores_, input.path, found); !why.empty()) return why;
-    const std::string path = joined_path(found.path);
-    if (!path.empty() && !unsafe_path_reason(path).empty()) {
-      return "the path " + quoted_text(found.path) + " " + unsafe_path_reason(path).substr(3);
-    }
-    const bool is_file = input.type == DataType::uri_file;
-    if (found.is_file && !is_file) {
-      return "behind a web address is one file: write 'type: uri_file'";
-    }
-    found.is_file = is_file;
-    if (found.store.type != DatastoreType::local) {
-      place = std::move(found);
-      return {};
-    }
-    input.path = joined_path(found.store.path, found.path).insert(0, "/");
-    input.path_kind = PathKind::local;
-    input.in_place = true;
+  const bool is_file = input.type == DataType::uri_file;
+  if (found.is_file && !is_file) {
+    return "behind a web address is one file: write 'type: uri_file'";
+  }
+  found.is_file = is_file;
+  if (found.store.type != DatastoreType::local) {
+    place = std::move(found);
     return {};
   }
+  input.path = joined_path(found.store.path, found.path).insert(0, "/");
+  input.path_kind = PathKind::local;
+  input.in_place = true;
+  return {};
+}
 
-  Why of_catalogue(InputSpec& input, std::optional<PlaceInStore>& place, int hops) {
-    if (hops >= most_hops) return "data of the catalogue name other data of the catalogue";
-    std::string_view rest = input.path;
-    std::string name = part_after(rest, "/data/");
-    std::string version;
-    if (name.empty()) {
-      std::tie(name, version) = split_reference(std::string_view(input.path).substr(8));
-    } else {
-      version = part_after(rest, "versions/");
-    }
-    const auto entry = assets_.find(name, version);
-    if (!entry) return entry.error().message + "; `muster data create -f FILE` adds it";
-    std::vector<Finding> ignored;
-    const auto asset = read_resource(name, entry->text, {}, ignored,
-                                     [](const Value& root) { return read_data_asset(root, {}); });
-    if (!asset) return "data " + quoted_text(name) + " cannot be read";
-    if (input.type == DataType::uri_folder) input.type = asset->type;
-    input.path = asset->path;
-    input.path_kind = asset->path_kind;
-    if (input.path_kind == PathKind::local && real_files().kind_of(input.path) == OnDisk::missing) {
-      return "data " + quoted_text(name) + ": " + input.path + " is not there";
-    }
-    return resolve(input, place, hops + 1);
+// azureml://jobs/J/outputs/O/paths/P and runs:/J/P.
+Why of_job(const Home& home, InputSpec& input) {
+  std::string_view rest = input.path;
+  const bool is_run = rest.starts_with("runs:/");
+  const std::string job = part_after(rest, is_run ? "runs:/" : "jobs/");
+  const std::string output = is_run ? "" : part_after(rest, "outputs/");
+  if (!is_run && rest.starts_with("paths/")) rest.remove_prefix(6);
+  const std::string inside = joined_path(output, rest);
+  for (const std::string& part : {job, inside}) {
+    if (!unsafe_path_reason(part).empty()) return "expected azureml://jobs/JOB/outputs/OUTPUT";
   }
-
-  // azureml://jobs/J/outputs/O/paths/P and runs:/J/P.
-  Why of_job(InputSpec& input) const {
-    std::string_view rest = input.path;
-    const bool is_run = rest.starts_with("runs:/");
-    const std::string job = part_after(rest, is_run ? "runs:/" : "jobs/");
-    const std::string output = is_run ? "" : part_after(rest, "outputs/");
-    if (!is_run && rest.starts_with("paths/")) rest.remove_prefix(6);
-    const std::string inside = joined_path(output, rest);
-    for (const std::string& part : {job, inside}) {
-      if (!unsafe_path_reason(part).empty()) return "expected azureml://jobs/JOB/outputs/OUTPUT";
-    }
-    const fs::path path = home_.outputs(JobId{job}) / inside;
-    if (real_files().kind_of(path.string()) == OnDisk::missing) {
-      return "job " + quoted_text(job) + " has no output " + quoted_text(inside) +
-             " on this machine";
-    }
-    input.path = path.string();
-    input.path_kind = PathKind::local;
-    return {};
+  const fs::path path = home.outputs(JobId{job}) / inside;
+  if (real_files().kind_of(path.string()) == OnDisk::missing) {
+    return "job " + quoted_text(job) + " has no output " + quoted_text(inside) + " on this machine";
   }
+  input.path = path.string();
+  input.path_kind = PathKind::local;
+  return {};
+}
 
-  const KnownStores& stores_;
-  const Home& home_;
-  Catalogue assets_;
-};
+// Either the input is local afterwards, or `place` is where its data are.
+Why resolve_input(const KnownStores& stores, const Home& home, InputSpec& input,
+                  std::optional<PlaceInStore>& place, int hops = 0) {
+  if (input.path_kind == PathKind::datastore || input.path_kind == PathKind::http) {
+    return in_store(stores, input, place);
+  }
+  if (input.path_kind == PathKind::job_output) return of_job(home, input);
+  if (input.path_kind != PathKind::asset) return {};
+  if (hops >= most_hops) return "data of the catalogue name other data of the catalogue";
+  std::string_view rest = input.path;
+  std::string name = part_after(rest, "/data/");
+  std::string version;
+  if (name.empty()) {
+    std::tie(name, version) = split_reference(std::string_view(input.path).substr(8));
+  } else {
+    version = part_after(rest, "versions/");
+  }
+  const auto entry = Catalogue(home, Catalogue::Kind::data).find(name, version);
+  if (!entry) return entry.error().message + "; `muster data create -f FILE` adds it";
+  std::vector<Finding> ignored;
+  const auto asset = read_resource(name, entry->text, {}, ignored,
+                                   [](const Value& root) { return read_data_asset(root, {}); });
+  if (!asset) return "data " + quoted_text(name) + " cannot be read";
+  if (input.type == DataType::uri_folder) input.type = asset->type;
+  input.path = asset->path;
+  input.path_kind = asset->path_kind;
+  if (input.path_kind == PathKind::local && real_files().kind_of(input.path) == OnDisk::missing) {
+    return "data " + quoted_text(name) + ": " + input.path + " is not there";
+  }
+  return resolve_input(stores, home, input, place, hops + 1);
+}
 
 // `azureml://datastores/D/paths/…`, with the name of the default datastore filled in.
 std::string output_path_of(const JobSpec& spec, const std::string& name, const OutputSpec& output,
@@ -346,7 +326,6 @@ Status KnownStores::keep_credentials(const DatastoreSpec& spec) const {
 
 ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& home) {
   ResolvedData resolved;
-  Resolver resolver(stores, home);
   const auto refuse = [&](const std::string& key, const std::string& why) {
     resolved.findings.push_back(finding_about(job, Severity::unresolved, key, key + ": " + why));
   };
@@ -354,7 +333,7 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
     if (input.is_literal || input.mode == InputMode::direct) continue;
     std::optional<PlaceInStore> place;
     InputSpec found = input;
-    if (const Why why = resolver.resolve(found, place); !why.empty()) {
+    if (const Why why = resolve_input(stores, home, found, place); !why.empty()) {
       refuse("inputs." + name, why);
     } else if (place) {  // its path stays as its author wrote it
       input.type = found.type;

@@ -154,39 +154,42 @@ Result<std::string> md5_of_file(const fs::path& path) {
 }
 
 // Throws a StagingFailure where it cannot go on.
-class Staging {
- public:
-  Staging(const StagedData& data, const DataManifest& manifest, const DataCache& cache,
-          const std::string& node, const TellData& tell)
-      : data_(data), manifest_(manifest), cache_(cache), node_(node), tell_(tell) {}
+struct Staging {
+  const StagedData& data;
+  const DataManifest& manifest;
+  const DataCache& cache;
+  const std::string& node;
+  const TellData& tell;
+  std::int64_t all_bytes = 0;
+  std::int64_t done_bytes = 0;
+  std::int64_t told_bytes = 0;
 
   // The bytes that were fetched.
   std::int64_t run() {
-    const Fd lock = had(cache_.fetching(data_.manifest, tell_));
-    if (cache_.is_whole(data_.manifest, manifest_)) return 0;
-    const fs::path incoming = cache_.incoming(data_.manifest);
+    const Fd lock = had(cache.fetching(data.manifest, tell));
+    if (cache.is_whole(data.manifest, manifest)) return 0;
+    const fs::path incoming = cache.incoming(data.manifest);
     std::error_code ignored;
     Status built = Done{};
     // Objects that no tree has may be removed, to make room for others, before this one has them.
     for (int tries = 0; tries < 3; ++tries) {
       fs::remove_all(incoming, ignored);
       fetch(missing_files(), incoming / "files");
-      built = cache_.build(data_.manifest, manifest_);
+      built = cache.build(data.manifest, manifest);
       if (built || missing_files().empty()) break;
     }
     fs::remove_all(incoming, ignored);
     had(std::move(built));
-    return done_bytes_;
+    return done_bytes;
   }
 
- private:
   // One of those that are the same object is enough.
   Files missing_files() const {
     Files missing;
     std::set<std::string> names;
-    for (const DataFile& file : manifest_.files) {
-      const std::string name = object_name(manifest_, file);
-      if (DataCache::is_as_listed(cache_.object(name), file)) continue;
+    for (const DataFile& file : manifest.files) {
+      const std::string name = object_name(manifest, file);
+      if (DataCache::is_as_listed(cache.object(name), file)) continue;
       if (names.insert(name).second) missing.push_back(&file);
     }
     return missing;
@@ -196,8 +199,8 @@ class Staging {
     if (missing.empty()) return;
     std::int64_t needed = 0;
     for (const DataFile* file : missing) needed += file->bytes;
-    all_bytes_ = done_bytes_ + needed;
-    had(cache_.make_room(needed, data_.size), "node " + node_ + ": ");
+    all_bytes = done_bytes + needed;
+    had(cache.make_room(needed, data.size), "node " + node + ": ");
     Files part;
     std::int64_t bytes = 0;
     for (const DataFile* file : missing) {
@@ -212,19 +215,19 @@ class Staging {
   }
 
   void fetch_part(const Files& part, const fs::path& to) {
-    RcloneRequest request{{"copy", data_.source, to.string(), "--transfers=16", "--checkers=16"},
-                          data_.config};
+    RcloneRequest request{{"copy", data.source, to.string(), "--transfers=16", "--checkers=16"},
+                          data.config};
     request.on_progress = [this](std::int64_t bytes, double per_s) { tell_of(bytes, per_s); };
     for (const DataFile* file : part) request.files += rclone_name(file->path) + "\n";
     if (const auto failure = run_rclone(request)) {
-      const std::string node = "node " + node_;
-      throw StagingFailure{failure->text(
-          node + " cannot fetch the data of input " + quoted_text(data_.input), node)};
+      const std::string here = "node " + node;
+      throw StagingFailure{
+          failure->text(here + " cannot fetch the data of input " + quoted_text(data.input), here)};
     }
     for (const DataFile* file : part) {
       verify(*file, to / file->path);
-      had(cache_.keep(to / file->path, object_name(manifest_, *file), *file));
-      done_bytes_ += file->bytes;
+      had(cache.keep(to / file->path, object_name(manifest, *file), *file));
+      done_bytes += file->bytes;
       tell_of(0, 0);
     }
   }
@@ -232,7 +235,7 @@ class Staging {
   // That it is what was listed.
   void verify(const DataFile& file, const fs::path& path) const {
     const auto changed = [&](const std::string& how) {
-      return StagingFailure{"the data of input " + quoted_text(data_.input) +
+      return StagingFailure{"the data of input " + quoted_text(data.input) +
                                 " changed since the job was submitted: " + quoted_text(file.path) +
                                 " " + how + "; submit the job again to read what is there now",
                             true};
@@ -254,26 +257,17 @@ class Staging {
 
   // Said where something moved: what says nothing for minutes is stopped.
   void tell_of(std::int64_t in_part, double per_s) {
-    const std::int64_t now = done_bytes_ + in_part;
-    if (now <= told_bytes_ && told_bytes_ > 0) return;
-    told_bytes_ = now;
-    std::string text = "data " + size_text(now) + " of " + size_text(all_bytes_);
+    const std::int64_t now = done_bytes + in_part;
+    if (now <= told_bytes && told_bytes > 0) return;
+    told_bytes = now;
+    std::string text = "data " + size_text(now) + " of " + size_text(all_bytes);
     if (per_s > 0) {
-      const double left_s = static_cast<double>(all_bytes_ - now) / per_s;
+      const double left_s = static_cast<double>(all_bytes - now) / per_s;
       text += ", " + size_text(static_cast<std::int64_t>(per_s)) + "/s, " +
               printed("%.0f s", std::ceil(left_s));
     }
-    tell_(text);
+    tell(text);
   }
-
-  const StagedData& data_;
-  const DataManifest& manifest_;
-  const DataCache& cache_;
-  const std::string& node_;
-  const TellData& tell_;
-  std::int64_t all_bytes_ = 0;
-  std::int64_t done_bytes_ = 0;
-  std::int64_t told_bytes_ = 0;
 };
 
 }  // namespace
@@ -414,7 +408,7 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
     const DataManifest manifest = had(read_data_manifest(manifest_bytes));
     const DataCache cache = had(DataCache::open(cache_directory));
     staged.path = cache.tree(data.manifest).string();
-    staged.fetched_bytes = Staging(data, manifest, cache, node, tell).run();
+    staged.fetched_bytes = Staging{data, manifest, cache, node, tell}.run();
   } catch (const StagingFailure& failure) {
     staged.failure = failure;
   }
