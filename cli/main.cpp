@@ -14,11 +14,12 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cli/client/start.h"
-#include "cli/data/outputs.h"
+#include "cli/data/stores.h"
 #include "cli/health/cluster/pairs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/terminal.h"
@@ -49,9 +50,8 @@ int wrong_use(const std::string& sentence) {
 // `--home H --controller C --node N` from `words[1]` on; false: something else.
 bool read_agent_options(const std::vector<std::string>& words, AgentOptions& options) {
   if (words.size() % 2 == 0) return false;
-  const std::map<std::string, std::string*> places{{"--home", &options.home},
-                                                   {"--controller", &options.controller},
-                                                   {"--node", &options.node}};
+  const std::map<std::string, std::string*> places{
+      {"--home", &options.home}, {"--controller", &options.controller}, {"--node", &options.node}};
   for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
     const auto place = places.find(words[i]);
     if (place == places.end()) return false;
@@ -130,6 +130,21 @@ int run_controller(const ControllerVerb& verb, const CommonOptions&) {
   return verb.is_detached ? supervisor_main(options) : controller_main(options);
 }
 
+// The controller's child at the end of an attempt. What went wrong goes on "the ranks succeeded,
+// but".
+int deliver_outputs(const Home& home, const JobId& job, bool has_finished,
+                    std::span<const std::string> streamed) {
+  if (const Status same = check_streamed(home, job, streamed); !same) {
+    return print_error(same.error().message, plain_failure, {});
+  }
+  const Status done = finish_outputs(home, job, has_finished);
+  if (done) return 0;
+  return print_error("outputs were not copied to their store: " + done.error().message +
+                         "; nothing is lost: `muster resume " + job.value +
+                         " --upload` copies them",
+                     plain_failure, {});
+}
+
 // `muster agent …`: processes that muster starts itself. Their arguments come from muster, so they
 // are read without the grammar for people.
 int agent_process(const std::vector<std::string>& words) {
@@ -140,8 +155,8 @@ int agent_process(const std::vector<std::string>& words) {
   if (verb == "service") return agent_service({words.begin() + 1, words.end()});
   if (verb == "mpi-rank") return agent_mpi_rank();
   if (verb == "upload" && words.size() >= 4) {
-    return upload_process(Home{words[1]}, JobId{words[2]}, words[3] == "finished",
-                          std::span(words).subspan(4));
+    return deliver_outputs(Home{words[1]}, JobId{words[2]}, words[3] == "finished",
+                           std::span(words).subspan(4));
   }
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();

@@ -7,7 +7,6 @@
 #include "templates/cluster/file.h"
 #include "templates/job/command_job.h"
 #include "templates/pipeline/pipeline.h"
-#include "templates/resource/data_asset.h"
 #include "templates/resource/datastore.h"
 #include "templates/settings/setting_table.h"
 #include "templates/yaml/path_form.h"

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <ranges>
 #include <tuple>
 
 #include "launcher/os/fd.h"
@@ -22,31 +22,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view text_end = ".yml";
-constexpr std::string_view archived_end = ".archived";
-constexpr std::string_view label_end = ".label";
+const std::string text_end = ".yml", archived_end = ".archived", label_end = ".label";
 constexpr std::size_t version_limit_bytes = 255 - 16;  // of a file name, with what is put behind it
 constexpr int most_tries = 1000;  // so many others would have to add at the same instant
 
-std::vector<std::string> names_of_entries(const fs::path& directory) {
+// As Azure has names and versions: 1 to 255 letters, digits, `_`, `-` and `.`, beginning with a
+// letter, a digit or `_`.
+bool is_catalogue_name(std::string_view text) {
+  return text.size() <= version_limit_bytes && is_word_of(text.substr(0, 1), "_") &&
+         is_word_of(text, "_.-");
+}
+
+// Of a directory's entries with this end, without it.
+std::vector<std::string> listed_names(const fs::path& directory, const std::string& end = "") {
   std::vector<std::string> names;
   std::error_code failure;
   fs::directory_iterator entry(directory, failure);
   for (; !failure && entry != fs::directory_iterator(); entry.increment(failure)) {
-    names.push_back(entry->path().filename().string());
+    std::string name = entry->path().filename().string();
+    if (!name.ends_with(end)) continue;
+    name.resize(name.size() - end.size());
+    if (is_catalogue_name(name)) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
   return names;
-}
-
-std::vector<std::string> versions_in(const fs::path& folder) {
-  std::vector<std::string> versions;
-  for (std::string& name : names_of_entries(folder)) {
-    if (!name.ends_with(text_end)) continue;
-    name.resize(name.size() - text_end.size());
-    if (is_catalogue_name(name)) versions.push_back(std::move(name));
-  }
-  return versions;
 }
 
 std::int64_t number_of(const std::string& version) {
@@ -56,7 +55,7 @@ std::int64_t number_of(const std::string& version) {
 
 std::string next_version(const fs::path& folder) {
   std::int64_t greatest = 0;
-  for (const std::string& version : versions_in(folder)) {
+  for (const std::string& version : listed_names(folder, text_end)) {
     greatest = std::max(greatest, number_of(version));
   }
   return std::to_string(greatest + 1);
@@ -64,12 +63,12 @@ std::string next_version(const fs::path& folder) {
 
 CatalogueEntry entry_of(const fs::path& folder, const std::string& version) {
   CatalogueEntry entry{folder.filename().string(), version, 0, false, {}};
-  const fs::path file = folder / (version + std::string(text_end));
+  const fs::path file = folder / (version + text_end);
   struct stat facts {};
   if (::lstat(file.c_str(), &facts) == 0) {
     entry.created_ns = std::int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
   }
-  entry.is_archived = ::access((folder / (version + std::string(archived_end))).c_str(), F_OK) == 0;
+  entry.is_archived = ::access((folder / (version + archived_end)).c_str(), F_OK) == 0;
   entry.text = text_of_file(file);
   return entry;
 }
@@ -93,41 +92,33 @@ void sync_folder(const fs::path& folder) {
   if (opened) ::fsync(opened.get());
 }
 
+// Null where all are archived.
 const CatalogueEntry* newest_of(const std::vector<CatalogueEntry>& entries) {
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (!entry->is_archived) return &*entry;
+  for (const CatalogueEntry& entry : std::views::reverse(entries)) {
+    if (!entry.is_archived) return &entry;
   }
   return nullptr;
 }
 
 }  // namespace
 
-bool is_catalogue_name(std::string_view text) {
-  return text.size() <= version_limit_bytes && is_word_of(text.substr(0, 1), "_") &&
-         is_word_of(text, "_.-");
-}
-
 std::pair<std::string, std::string> split_reference(std::string_view reference) {
-  const std::size_t mark = reference.find_first_of(":@");
-  if (mark == reference.npos) return {std::string(reference), ""};
-  const bool is_label = reference[mark] == '@';
-  return {std::string(reference.substr(0, mark)),
-          std::string(reference.substr(is_label ? mark : mark + 1))};
+  const std::size_t mark = std::min(reference.find_first_of(":@"), reference.size());
+  std::string_view which = reference.substr(mark);
+  if (which.starts_with(':')) which.remove_prefix(1);
+  return {std::string(reference.substr(0, mark)), std::string(which)};
 }
 
-Catalogue::Catalogue(const Home& home, Kind kind) : kind_(kind) {
-  root_ = home.root / "catalogue" / word();
-}
-
-const char* Catalogue::word() const {
+Catalogue::Catalogue(const Home& home, Kind kind) {
   constexpr const char* words[] = {"datastore", "data", "environment"};
-  return words[static_cast<std::size_t>(kind_)];
+  word_ = words[static_cast<std::size_t>(kind)];
+  root_ = home.root / "catalogue" / word_;
 }
 
 Error Catalogue::not_found(const std::string& name) const {
-  std::string message = std::string("there is no ") + word() + " " + quoted_text(name);
-  if (const std::string near = did_you_mean(name, names()); !near.empty()) message += "; " + near;
-  return Error{message};
+  const std::string near = did_you_mean(name, names());
+  return Error{"there is no " + word_ + " " + quoted_text(name) +
+               (near.empty() ? "" : "; " + near)};
 }
 
 Result<std::string> Catalogue::add(const std::string& name,
@@ -144,13 +135,13 @@ Result<std::string> Catalogue::add(const std::string& name,
   if (!file) return file.error();
   for (int i = 0; i < most_tries; ++i) {
     const std::string chosen = version.value_or(next_version(folder(name)));
-    if (give_path(*file, folder(name) / (chosen + std::string(text_end)))) {
+    if (give_path(*file, folder(name) / (chosen + text_end))) {
       sync_folder(folder(name));
       return chosen;
     }
     if (errno != EEXIST) return system_error("add " + name + ":" + chosen + " to the catalogue");
     if (version) {
-      return Error{std::string(word()) + " " + name + ":" + chosen +
+      return Error{word_ + " " + name + ":" + chosen +
                    " exists, and a version never changes; choose another, or leave 'version' out"};
     }
   }
@@ -160,7 +151,7 @@ Result<std::string> Catalogue::add(const std::string& name,
 std::vector<CatalogueEntry> Catalogue::versions(const std::string& name) const {
   std::vector<CatalogueEntry> entries;
   if (!is_catalogue_name(name)) return entries;
-  for (const std::string& version : versions_in(folder(name))) {
+  for (const std::string& version : listed_names(folder(name), text_end)) {
     entries.push_back(entry_of(folder(name), version));
   }
   std::ranges::sort(entries, {}, [](const CatalogueEntry& entry) {
@@ -176,52 +167,33 @@ Result<CatalogueEntry> Catalogue::find(const std::string& name, std::string_view
   if (which.empty() || which == "@latest") {
     const CatalogueEntry* newest = newest_of(entries);
     if (newest != nullptr) return *newest;
-    return Error{std::string("every version of ") + word() + " " + quoted_text(name) +
+    return Error{"every version of " + word_ + " " + quoted_text(name) +
                  " is archived; name one, or restore it"};
   }
-  if (which.starts_with('@')) {
-    const std::string label(which.substr(1));
-    if (is_catalogue_name(label)) {
-      version = trimmed(text_of_file(folder(name) / (label + std::string(label_end))));
-    }
+  if (const std::string label(which.substr(1)); which[0] == '@' && is_catalogue_name(label)) {
+    version = trimmed(text_of_file(folder(name) / (label + label_end)));
   }
   const auto found = std::ranges::find(entries, version, &CatalogueEntry::version);
   if (found != entries.end()) return *found;
   std::vector<std::string> known;
   for (const CatalogueEntry& entry : entries) known.push_back(entry.version);
   if (known.size() > 10) known.erase(known.begin(), known.end() - 10);
-  return Error{std::string(word()) + " " + quoted_text(name) + " has no version " +
-               quoted_text(which) + "; the newest are " + joined(known)};
+  return Error{word_ + " " + quoted_text(name) + " has no version " + quoted_text(which) +
+               "; the newest are " + joined(known)};
 }
 
 std::vector<std::string> Catalogue::names() const {
-  std::vector<std::string> names;
-  for (std::string& name : names_of_entries(root_)) {
-    if (is_catalogue_name(name)) names.push_back(std::move(name));
-  }
-  return names;
+  return listed_names(root_);
 }
 
 std::vector<CatalogueEntry> Catalogue::newest() const {
   std::vector<CatalogueEntry> all;
   for (const std::string& name : names()) {
     const auto entries = versions(name);
-    if (entries.empty()) continue;
     const CatalogueEntry* newest = newest_of(entries);
-    all.push_back(newest != nullptr ? *newest : entries.back());
+    if (!entries.empty()) all.push_back(newest != nullptr ? *newest : entries.back());
   }
   return all;
-}
-
-Status Catalogue::set_label(const std::string& name, const std::string& label,
-                            const std::string& version) const {
-  if (!is_catalogue_name(label) || label == "latest") {
-    return Error{quoted_text(label) + " cannot be a label"};
-  }
-  if (auto found = find(name, version); !found) return found.error();
-  const fs::path file = folder(name) / (label + std::string(label_end));
-  if (replace_file(file, version, 0600, Durable::on_disk)) return Done{};
-  return system_error("write " + file.string());
 }
 
 Status Catalogue::set_archived(const std::string& name, const std::string& version,
@@ -234,7 +206,7 @@ Status Catalogue::set_archived(const std::string& name, const std::string& versi
     chosen = {std::move(*found)};
   }
   for (const CatalogueEntry& entry : chosen) {
-    const fs::path marker = folder(name) / (entry.version + std::string(archived_end));
+    const fs::path marker = folder(name) / (entry.version + archived_end);
     const bool done = archived ? replace_file(marker, "", 0600, Durable::on_disk)
                                : ::unlink(marker.c_str()) == 0 || errno == ENOENT;
     if (!done) return system_error("change " + marker.string());

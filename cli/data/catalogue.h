@@ -4,7 +4,7 @@
 //   <version>.yml   <version>.archived   <label>.label (the version it stands for)
 //
 // A version never changes. Any number of processes may add at the same time: each gets a version
-// of its own, and nobody sees half a file. No secrets: those are in launcher/data/secrets.h.
+// of its own, and nobody sees half a file. No secrets: those are in launcher/data/datastore.h.
 #pragma once
 
 #include <cstdint>
@@ -45,26 +45,17 @@ class Catalogue {
   std::vector<CatalogueEntry> versions(const std::string& name) const;
   std::vector<std::string> names() const;
 
-  Status set_label(const std::string& name, const std::string& label,
-                   const std::string& version) const;
   // Of one version, or of all where none is given.
   Status set_archived(const std::string& name, const std::string& version, bool archived) const;
   Status remove(const std::string& name) const;
-
-  // "data", "datastore", "environment".
-  const char* word() const;
 
  private:
   std::filesystem::path folder(const std::string& name) const { return root_ / name; }
   Error not_found(const std::string& name) const;
 
-  Kind kind_;
+  std::string word_;  // "data", "datastore", "environment"
   std::filesystem::path root_;
 };
-
-// As Azure has names and versions: 1 to 255 letters, digits, `_`, `-` and `.`, beginning with a
-// letter, a digit or `_`.
-bool is_catalogue_name(std::string_view text);
 
 // "name:version" or "name@label" in its parts, the second with its `@`; empty where it has none.
 std::pair<std::string, std::string> split_reference(std::string_view reference);

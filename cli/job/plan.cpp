@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-#include "cli/data/resolve.h"
+#include "cli/data/stores.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"
 #include "health/benchmark/gate_figures.h"

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "cli/client/start.h"
-#include "cli/data/resolve.h"
+#include "cli/data/stores.h"
 #include "cli/image/image.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"

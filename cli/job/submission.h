@@ -13,7 +13,7 @@
 #include "cli/data/stores.h"
 #include "cli/terminal/common_options.h"
 #include "launcher/controller/store/home.h"
-#include "launcher/data/job_data.h"
+#include "launcher/data/datastore.h"
 #include "launcher/staging/snapshot.h"
 #include "scheduler/model/compute.h"
 #include "scheduler/model/job_spec.h"

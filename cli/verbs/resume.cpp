@@ -7,7 +7,7 @@
 #include "cli/client/find.h"
 #include "cli/client/follow.h"
 #include "cli/client/start.h"
-#include "cli/data/outputs.h"
+#include "cli/data/stores.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "cli/terminal/terminal.h"

@@ -10,7 +10,7 @@ namespace muster {
 
 namespace {
 
-bool is_worse(const ActiveFault& a, const ActiveFault& b) {
+bool goes_first(const ActiveFault& a, const ActiveFault& b) {
   const auto rank = [](const ActiveFault& fault) {
     return std::tuple(-static_cast<int>(fault.severity.remedy), !fault.severity.stops_job,
                       fault.since, std::string_view(fault.finding.check),
@@ -132,7 +132,7 @@ NodeVerdict judge_node(const Streaks& streaks, const CheckRules& rules, Time now
   }
   add_silent(verdict, streaks, rules);
   for (auto* list : {&verdict.drains, &verdict.would_drain, &verdict.warnings}) {
-    std::ranges::sort(*list, is_worse);
+    std::ranges::sort(*list, goes_first);
   }
   return verdict;
 }

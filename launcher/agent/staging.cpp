@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "launcher/agent/image/pull.h"
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/data/cache.h"
-#include "launcher/data/stage.h"
 #include "launcher/data/stream.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
@@ -76,11 +74,15 @@ Status lead_to(const std::string& tree, const std::string& link) {
   return system_error("make " + link);
 }
 
-// In the agent, before its child begins: as long as these are open, no other job removes the data.
+std::string cache_of(const StagedData& data, const RunDirectory& run) {
+  return data.cache.empty() ? run.home + "/data" : data.cache;
+}
+
+// As long as these are open, no other job removes the data.
 Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory& run) {
   std::vector<Fd> held;
   for (const StagedData& data : request.data) {
-    auto cache = DataCache::open(data_cache_directory(data.cache, run.home));
+    auto cache = DataCache::open(cache_of(data, run));
     if (!cache) return cache.error();
     auto lock = cache->hold(data.manifest);
     if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
@@ -93,8 +95,7 @@ Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory&
   return held;
 }
 
-// In the child: what the inputs of the job lead to, and which of them are mounts. Nothing: all is
-// there.
+// What the inputs of the job lead to, and which of them are mounts. Nothing: all is there.
 std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobStore& store,
                                          const RunDirectory& run, const AttemptLayout& layout,
                                          const ChildTasks::Tell& tell,
@@ -105,9 +106,8 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
         !why.empty() || data.input.find('/') != std::string::npos) {
       return StagingFailure{"the input's name cannot be used: " + why, true};
     }
-    StagedTree staged =
-        stage_data(data, text_of_file(store.path_of(data.manifest)),
-                   data_cache_directory(data.cache, run.home), run.node.value, tell);
+    StagedTree staged = stage_data(data, text_of_file(store.path_of(data.manifest)),
+                                   cache_of(data, run), run.node.value, tell);
     if (staged.stream_cache) {
       const auto directory = stream_directory(run.path, request.job, request.attempt, data.input);
       const Status begun =
@@ -129,32 +129,27 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
 FromAgent build_trees(StageTrees request, const BlobStore& store, const RunDirectory& run,
                       const AttemptLayout& layout, const ChildTasks::Tell& tell) {
   StageDone done{request.job, request.attempt, {}};
-  auto image = image_step(request, run.home, tell);
-  if (!image) {
-    done.error = image.error().message;
+  const auto failed = [&](const std::string& why, bool is_lasting = false) -> FromAgent {
+    done.error = why;
+    done.lasting = is_lasting;
     return done;
-  }
+  };
+  auto image = image_step(request, run.home, tell);
+  if (!image) return failed(image.error().message);
   const auto missing = missing_blobs(request.trees, store);
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
   if (*image) {
-    if (const auto failed = bring_image(**image, request, store, layout)) {
-      done.error = failed->why;
-      done.lasting = failed->is_lasting;
-      return done;
-    }
+    const auto failure = bring_image(**image, request, store, layout);
+    if (failure) return failed(failure->why, failure->is_lasting);
   }
-  if (const auto failed = bring_data(request, store, run, layout, tell, done.streamed)) {
-    done.error = failed->message;
-    done.lasting = failed->is_lasting;
-    return done;
+  if (const auto failure = bring_data(request, store, run, layout, tell, done.streamed)) {
+    return failed(failure->message, failure->is_lasting);
   }
   for (Tree tree : request.trees) {
     const auto placing = [&](const std::string& path) { tell(tree.place + "/" + path); };
     if (tree.place == "code") tree.place = std::filesystem::path(layout.code).filename().string();
-    if (Status built = materialize(tree, store, layout.job, placing); !built) {
-      done.error = built.error().message;
-      return done;
-    }
+    Status built = materialize(tree, store, layout.job, placing);
+    if (!built) return failed(built.error().message);
   }
   if (Status prepared = prepare_code(layout); !prepared) done.error = prepared.error().message;
   return done;

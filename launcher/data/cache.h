@@ -1,4 +1,6 @@
-// A node's cache of data from stores. Below its directory, which is its owner's alone (0700):
+// A node's cache of data from stores, and data of one input onto this node: what the cache lacks is
+// fetched, verified and kept, and a tree of it stands there. Below its directory, which is its
+// owner's alone (0700):
 //
 //   objects/<aa>/<name>   bytes of one object of a store, 0444, with the object's time
 //   trees/<manifest>/     what an input is: hard links to objects
@@ -19,8 +21,11 @@
 
 #include "launcher/data/manifest.h"
 #include "launcher/os/fd.h"
+#include "launcher/wire/agent_message.h"
 
 namespace muster {
+
+using TellData = std::function<void(std::string_view doing)>;
 
 // A share of a file system or a number of bytes ("80%", "500gb"), of so many bytes in all.
 std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_bytes);
@@ -45,8 +50,7 @@ class DataCache {
   // The tree is not removed while this is open. Nothing where it cannot be had at once.
   std::optional<Fd> hold(const std::string& manifest) const;
   // The one that fetches it; tells while another does.
-  Result<Fd> fetching(const std::string& manifest,
-                      const std::function<void(std::string_view)>& tell) const;
+  Result<Fd> fetching(const std::string& manifest, const TellData& tell) const;
 
   // Whether the file is there with the size and time that the manifest has.
   static bool is_as_listed(const std::filesystem::path& path, const DataFile& file);
@@ -64,8 +68,10 @@ class DataCache {
   Room room(const std::string& size, const std::string& share) const;
 
   // Removes what was not used for longest until there is room for so many bytes. The Error says how
-  // much there is, and how much is in use.
-  Status make_room(std::int64_t bytes, const std::string& size) const;
+  // much there is, and how much is in use. What `files` wants stays, and what others are about to
+  // fetch is reckoned with. `lock` is the one by which this caller fetches.
+  Status make_room(std::int64_t bytes, const std::string& size, const Fd& lock = Fd(),
+                   const DataManifest* files = nullptr) const;
 
  private:
   explicit DataCache(std::filesystem::path root) : root_(std::move(root)) {}
@@ -73,10 +79,23 @@ class DataCache {
   std::filesystem::path root_;
 };
 
-// Where the agent keeps data of stores, when nobody says another place.
-std::string data_cache_directory(const std::string& asked, const std::string& node_home);
+struct StagingFailure {
+  std::string message;
+  bool is_lasting = false;  // it would fail on every node: the data are not what was listed
+  bool lacks_room = false;
+};
 
-// "1.2 GB".
-std::string size_text(std::int64_t bytes);
+struct StagedTree {
+  std::string path;
+  std::optional<std::int64_t> stream_cache{};  // not staged but to be mounted, with so many bytes
+  std::optional<StagingFailure> failure{};
+  std::int64_t fetched_bytes = 0;
+};
+
+// For a child process that may be killed at any point: what was verified until then is not fetched
+// again. `manifest` is the text of the list that `data.manifest` names; `node` is for sentences.
+StagedTree stage_data(const StagedData& data, std::string_view manifest,
+                      const std::string& cache_directory, const std::string& node,
+                      const TellData& tell);
 
 }  // namespace muster

@@ -5,17 +5,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/data/store_config.h"
+#include "launcher/data/datastore.h"
 #include "launcher/staging/beneath.h"
 #include "launcher/staging/content_hash.h"
-#include "scheduler/text/number.h"
+#include "launcher/wire/json_fields.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
 namespace {
-
-using nlohmann::json;
 
 constexpr int manifest_version = 1;
 constexpr std::size_t most_path_bytes = 4096 - 256;  // with the directory of a cache: PATH_MAX
@@ -32,10 +30,6 @@ std::string why_not(const std::string& path) {
   return {};
 }
 
-bool is_md5(std::string_view text) {
-  return text.size() == 32 && is_made_of(text, "0123456789abcdef");
-}
-
 Status check_file(const DataFile& file) {
   if (const std::string reason = why_not(file.path); !reason.empty()) {
     return Error{"the store lists a file whose name cannot be used here, " +
@@ -44,88 +38,43 @@ Status check_file(const DataFile& file) {
   if (file.bytes < 0 || file.bytes > most_file_bytes) {
     return Error{"the store tells no size of " + quoted_text(file.path)};
   }
-  if (file.md5.empty() || is_md5(file.md5)) return Done{};
+  const bool is_md5 = file.md5.size() == 32 && is_made_of(file.md5, "0123456789abcdef");
+  if (file.md5.empty() || is_md5) return Done{};
   return Error{"the store tells a wrong MD5 of " + quoted_text(file.path)};
 }
 
-std::string text_at(const json& map, const char* key) {
-  const auto found = map.find(key);
-  return found != map.end() && found->is_string() ? found->get<std::string>() : "";
-}
+// What rclone tells of a file.
+struct ListedFile {
+  std::string path, modified;
+  std::int64_t size = -1;
+  bool is_dir = false;
+  std::map<std::string, std::string> hashes;
 
-std::string md5_of(const json& listed) {
-  const auto hashes = listed.find("Hashes");
-  if (hashes == listed.end() || !hashes->is_object()) return {};
-  for (const char* key : {"md5", "MD5"}) {
-    if (std::string text = lower_case(text_at(*hashes, key)); !text.empty()) return text;
-  }
-  return {};
-}
+  MUSTER_FIELDS((Path, path), (ModTime, modified), (Size, size), (IsDir, is_dir), (Hashes, hashes))
+};
 
-// A line of a manifest.
-bool read_row(const json& row, DataFile& file) {
-  const bool has_shape = row.is_array() && row.size() == 4 && row[0].is_string() &&
-                         row[1].is_number_integer() && row[2].is_number_integer() &&
-                         row[3].is_string();
-  if (!has_shape) return false;
-  file = {row[0].get<std::string>(), row[1].get<std::int64_t>(), row[2].get<std::int64_t>(),
-          row[3].get<std::string>()};
-  return true;
-}
-
-bool holds(const std::vector<DataFile>& files, std::string_view path) {
-  const auto found = std::ranges::lower_bound(files, path, {}, &DataFile::path);
-  return found != files.end() && found->path == path;
-}
-
-std::optional<int> digits_at(std::string_view text, std::size_t at, std::size_t count) {
-  const std::string_view part = text.substr(std::min(at, text.size()), count);
-  if (part.size() != count || !is_made_of(part, "0123456789")) return std::nullopt;
-  return static_cast<int>(*read_integer(part));
-}
-
-// "Z" or "+02:00", in seconds.
-std::optional<std::int64_t> zone_of(std::string_view text) {
-  if (text == "Z") return 0;
-  const auto hours = digits_at(text, 1, 2);
-  const auto minutes = digits_at(text, 4, 2);
-  const bool has_sign = text.size() == 6 && (text[0] == '+' || text[0] == '-') && text[3] == ':';
-  if (!has_sign || !hours || !minutes) return std::nullopt;
-  const std::int64_t seconds = *hours * 3600 + *minutes * 60;
-  return text[0] == '-' ? -seconds : seconds;
+std::string line_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
 
-std::optional<std::int64_t> read_rfc3339(std::string_view text) {
-  constexpr std::size_t second_end = 19;
-  const auto year = digits_at(text, 0, 4), month = digits_at(text, 5, 2),
-             day = digits_at(text, 8, 2), hour = digits_at(text, 11, 2),
-             minute = digits_at(text, 14, 2), second = digits_at(text, 17, 2);
-  if (!year || !month || !day || !hour || !minute || !second || text.size() <= second_end) {
+std::optional<std::int64_t> read_rfc3339(const std::string& text) {
+  std::tm parts{}, zone{};
+  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
+  // Whole ns since 1970 fit up to 2262.
+  if (rest == nullptr || parts.tm_year < 1678 - 1900 || parts.tm_year > 2261 - 1900) {
     return std::nullopt;
   }
-  // Whole ns since 1970 fit up to 2262.
-  if (*year < 1678 || *year > 2261 || *month < 1 || *month > 12) return std::nullopt;
-  std::int64_t fraction_ns = 0;
-  std::size_t end = second_end;
-  if (text[end] == '.') {
-    const std::size_t begin = ++end;
-    while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-    std::string digits(text.substr(begin, std::min<std::size_t>(end - begin, 9)));
-    digits.resize(9, '0');
-    fraction_ns = *read_integer(digits);
+  std::int64_t fraction_ns = 0, unit_ns = 100'000'000;
+  if (*rest == '.') {
+    for (++rest; *rest >= '0' && *rest <= '9'; ++rest, unit_ns /= 10) {
+      fraction_ns += (*rest - '0') * unit_ns;
+    }
   }
-  const auto zone = zone_of(text.substr(end));
-  if (!zone) return std::nullopt;
-  std::tm parts{};
-  parts.tm_year = *year - 1900;
-  parts.tm_mon = *month - 1;
-  parts.tm_mday = *day;
-  parts.tm_hour = *hour;
-  parts.tm_min = *minute;
-  parts.tm_sec = *second;
-  return (std::int64_t{::timegm(&parts)} - *zone) * 1'000'000'000 + fraction_ns;
+  rest = ::strptime(rest, "%z", &zone);
+  if (rest == nullptr || *rest != '\0') return std::nullopt;
+  return (std::int64_t{::timegm(&parts)} - zone.tm_gmtoff) * 1'000'000'000 + fraction_ns;
 }
 
 std::int64_t DataManifest::bytes() const {
@@ -138,17 +87,16 @@ Status read_listed(std::string_view line, std::vector<DataFile>& found) {
   line = trimmed(line);
   if (line.ends_with(',')) line.remove_suffix(1);
   if (line.empty() || line == "[" || line == "]") return Done{};
-  const json listed = json::parse(line, nullptr, false);
-  if (!listed.is_object()) return Error{"rclone's list of files is not as expected"};
-  if (const auto is_dir = listed.find("IsDir"); is_dir != listed.end() && *is_dir == true) {
-    return Done{};
+  ListedFile listed;
+  try {
+    read_json(Json::parse(line), listed);
+  } catch (const std::exception&) {
+    return Error{"rclone's list of files is not as expected"};
   }
-  const auto size = listed.find("Size");
-  DataFile file;
-  file.path = name_of_rclone(text_at(listed, "Path"));
-  file.bytes = size != listed.end() && size->is_number_integer() ? size->get<std::int64_t>() : -1;
-  file.modified_ns = read_rfc3339(text_at(listed, "ModTime")).value_or(0);
-  file.md5 = md5_of(listed);
+  if (listed.is_dir) return Done{};
+  const std::string& md5 = listed.hashes["md5"];
+  DataFile file{name_of_rclone(listed.path), listed.size, read_rfc3339(listed.modified).value_or(0),
+                lower_case(md5.empty() ? listed.hashes["MD5"] : md5)};
   if (auto fine = check_file(file); !fine) return fine;
   found.push_back(std::move(file));
   return Done{};
@@ -163,7 +111,7 @@ Status put_in_order(std::vector<DataFile>& files) {
   for (const DataFile& file : files) {
     for (std::size_t at = 0; (at = file.path.find('/', at)) != file.path.npos; ++at) {
       const std::string_view directory = std::string_view(file.path).substr(0, at);
-      if (!holds(files, directory)) continue;
+      if (!std::ranges::binary_search(files, directory, {}, &DataFile::path)) continue;
       return Error{"the store has " + quoted_text(directory) + " as a file and as a directory of " +
                    quoted_text(file.path) + ", which a file system cannot have; rename one"};
     }
@@ -173,48 +121,46 @@ Status put_in_order(std::vector<DataFile>& files) {
 
 std::string data_manifest_text(const DataManifest& manifest) {
   std::string text =
-      json{{"manifest", manifest_version}, {"store", manifest.store}, {"root", manifest.root}}.dump(
-          -1, ' ', false, json::error_handler_t::replace) +
-      "\n";
+      line_of({{"manifest", manifest_version}, {"store", manifest.store}, {"root", manifest.root}});
   for (const DataFile& file : manifest.files) {
-    text += json::array({file.path, file.bytes, file.modified_ns, file.md5})
-                .dump(-1, ' ', false, json::error_handler_t::replace);
-    text += '\n';
+    text += line_of(Json::array({file.path, file.bytes, file.modified_ns, file.md5}));
   }
   return text;
 }
 
 Result<DataManifest> read_data_manifest(std::string_view text) {
   DataManifest manifest;
-  const json head = json::parse(take_until(text, '\n'), nullptr, false);
-  const auto version = head.find("manifest");
-  if (!head.is_object() || version == head.end() || *version != manifest_version) {
+  const Json head = Json::parse(take_until(text, '\n'), nullptr, false);
+  if (!head.is_object() || head.value("manifest", Json()) != manifest_version) {
     return Error{"the list of the data's files cannot be read: it is of another version of muster"};
   }
-  manifest.store = text_at(head, "store");
-  manifest.root = text_at(head, "root");
-  while (!text.empty()) {
-    DataFile file;
-    if (!read_row(json::parse(take_until(text, '\n'), nullptr, false), file) ||
-        manifest.files.size() >= manifest_limit_files) {
-      return Error{"the list of the data's files is damaged"};
+  try {
+    manifest.store = head.value("store", "");
+    manifest.root = head.value("root", "");
+    while (!text.empty()) {
+      const Json row = Json::parse(take_until(text, '\n'));
+      if (row.size() != 4 || manifest.files.size() >= manifest_limit_files) {
+        throw std::runtime_error("too long");
+      }
+      manifest.files.push_back({row.at(0).get<std::string>(), whole<std::int64_t>(row.at(1)),
+                                whole<std::int64_t>(row.at(2)), row.at(3).get<std::string>()});
+      if (auto fine = check_file(manifest.files.back()); !fine) return fine.error();
     }
-    if (auto fine = check_file(file); !fine) return fine.error();
-    manifest.files.push_back(std::move(file));
+  } catch (const std::exception&) {
+    return Error{"the list of the data's files is damaged"};
   }
   if (auto fine = put_in_order(manifest.files); !fine) return fine.error();
   return manifest;
 }
 
 std::string object_name(const DataManifest& manifest, const DataFile& file) {
-  ContentHash hash;
+  std::string text;
   for (const std::string& part :
        {manifest.store, joined_path(manifest.root, file.path), std::to_string(file.bytes),
         std::to_string(file.modified_ns), file.md5}) {
-    hash.add(part);
-    hash.add(std::string_view("\0", 1));
+    text += part + '\0';
   }
-  return hash.finish();
+  return content_hash_of(text);
 }
 
 }  // namespace muster

@@ -51,6 +51,6 @@ Result<DataManifest> read_data_manifest(std::string_view text);
 std::string object_name(const DataManifest& manifest, const DataFile& file);
 
 // ns since 1970 of "2024-05-06T07:08:09.123456789+02:00"; nothing for other text.
-std::optional<std::int64_t> read_rfc3339(std::string_view text);
+std::optional<std::int64_t> read_rfc3339(const std::string& text);
 
 }  // namespace muster

@@ -7,15 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
-#include "launcher/data/secrets.h"
 #include "launcher/os/child.h"
+#include "launcher/wire/json_fields.h"
+#include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
 namespace muster {
@@ -32,15 +33,18 @@ Fd memory_file(const std::string& text) {
   return file;
 }
 
+std::string dev_fd(const Fd& file) {
+  return "/dev/fd/" + std::to_string(file.get());
+}
+
 // What rclone needs of our environment, and none of RCLONE_*, which would change what it does.
 std::vector<std::string> own_environment() {
-  std::vector<std::string> out;
+  std::vector<std::string> out{"LC_ALL=C.UTF-8"};
   for (const char* name : {"PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTP_PROXY",
                            "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}) {
     const std::string value = environment(name);
     if (!value.empty()) out.push_back(std::string(name) + "=" + value);
   }
-  out.push_back("LC_ALL=C.UTF-8");
   return out;
 }
 
@@ -51,198 +55,205 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return out;
 }
 
-std::string dev_fd(const Fd& file) {
-  return "/dev/fd/" + std::to_string(file.get());
-}
-
-std::vector<std::string> all_words(const RcloneRequest& request, const Fd& config,
-                                   const Fd& files) {
-  std::vector<std::string> words{"rclone"};
-  words.insert(words.end(), request.words.begin(), request.words.end());
-  // Three tries, as usual; each waits a minute for bytes, a quarter of one for a connection.
-  for (const char* word :
-       {"--use-json-log", "--stats=1s", "--stats-log-level=NOTICE", "--retries=3",
-        "--low-level-retries=5", "--contimeout=15s", "--timeout=60s", "--no-unicode-normalization",
-        "--use-server-modtime", "--config"}) {
-    words.emplace_back(word);
-  }
-  words.push_back(dev_fd(config));
-  if (files) words.insert(words.end(), {"--files-from-raw", dev_fd(files)});
-  return words;
-}
-
-struct Started {
-  pid_t pid = 0;
-  Fd output;
-  Fd log;
-};
-
-[[noreturn]] void become(const std::string& program, std::vector<char*> words,
-                         std::vector<char*> variables, const std::array<int, 3>& ends,
-                         const std::vector<int>& kept, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  ::dup2(nothing, STDIN_FILENO);
-  ::dup2(ends[1], STDOUT_FILENO);
-  ::dup2(ends[2], STDERR_FILENO);
-  for (const int fd : kept) ::fcntl(fd, F_SETFD, 0);
-  ::execve(program.c_str(), words.data(), variables.data());
-  ::_exit(127);
-}
-
-Result<Started> start(const std::string& program, std::vector<std::string> words,
-                      const std::vector<int>& kept) {
-  auto output = make_pipe();
-  auto log = make_pipe();
-  if (!output || !log) return system_error("make a pipe");
+// A child that ends with this process and has the files of `kept`.
+pid_t start(const std::string& program, std::vector<std::string> words, const PipeEnds& output,
+            const PipeEnds& log, std::initializer_list<const Fd*> kept) {
   std::vector<std::string> variables = own_environment();
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return system_error("start rclone");
-  if (pid == 0) {
-    become(program, pointers(words), pointers(variables),
-           {0, output->write_end.get(), log->write_end.get()}, kept, parent);
-  }
-  return Started{pid, std::move(output->read_end), std::move(log->read_end)};
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(127);
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  ::dup2(output.write_end.get(), STDOUT_FILENO);
+  ::dup2(log.write_end.get(), STDERR_FILENO);
+  for (const Fd* file : kept) ::fcntl(file->get(), F_SETFD, 0);
+  ::execve(program.c_str(), pointers(words).data(), pointers(variables).data());
+  ::_exit(127);
 }
 
-// Bytes that came, cut into lines.
-class Lines {
- public:
-  // False at the end.
-  bool read(int fd, const std::function<void(std::string_view)>& take) {
-    std::array<char, 65536> buffer;
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count < 0) return errno == EINTR;
-    if (count == 0) {
-      if (!rest_.empty()) take(rest_);
-      return false;
-    }
-    rest_.append(buffer.data(), static_cast<std::size_t>(count));
-    std::size_t begin = 0;
-    for (std::size_t end = 0; (end = rest_.find('\n', begin)) != rest_.npos; begin = end + 1) {
-      take(std::string_view(rest_).substr(begin, end - begin));
-    }
-    rest_.erase(0, begin);
-    if (rest_.size() > most_line_bytes) rest_.resize(most_line_bytes);
-    return true;
-  }
+// Bytes that come, cut into lines.
+struct LinePipe {
+  Fd end;
+  std::function<void(std::string_view)> take;
+  std::string rest{};
 
- private:
-  std::string rest_;
+  void read() {
+    std::array<char, 65536> buffer;
+    const ssize_t count = ::read(end.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) return;
+    if (count <= 0) end.reset();
+    if (count == 0 && !rest.empty()) take(rest);
+    if (count <= 0) return;
+    rest.append(buffer.data(), static_cast<std::size_t>(count));
+    std::size_t begin = 0;
+    for (std::size_t at = 0; (at = rest.find('\n', begin)) != rest.npos; begin = at + 1) {
+      take(std::string_view(rest).substr(begin, at - begin));
+    }
+    rest.erase(0, begin);
+    if (rest.size() > most_line_bytes) rest.resize(most_line_bytes);
+  }
 };
 
-template <class T>
-T number_in(const nlohmann::json& map, const char* key) {
-  const auto found = map.find(key);
-  return found != map.end() && found->is_number() ? found->get<T>() : T{};
+// A line of rclone's log, by its keys.
+struct RcloneStats {
+  std::int64_t bytes = 0;
+  double speed = 0;
+
+  MUSTER_FIELDS(bytes, speed)
+};
+struct RcloneLine {
+  std::string level, msg, object;
+  std::optional<RcloneStats> stats;
+
+  MUSTER_FIELDS(level, msg, object, stats)
+};
+
+// Gives on the progress; the error that it tells, if it is one.
+std::string error_in(std::string_view text, const RcloneRequest& request) {
+  RcloneLine line;
+  try {
+    read_json(Json::parse(text), line);
+  } catch (const std::exception&) {
+    return {};
+  }
+  if (line.stats) {
+    if (request.on_progress) request.on_progress(line.stats->bytes, line.stats->speed);
+    return {};
+  }
+  if (line.level != "error" && line.level != "fatal" && line.level != "critical") return {};
+  if (!line.object.empty()) line.msg = line.object + ": " + line.msg;
+  const std::string told = redacted(line.msg, secrets_in_config(request.config));
+  return shortened(without_controls(told), most_error_bytes);
 }
 
 }  // namespace
 
+std::string RcloneFailure::text(const std::string& attempted, const std::string& machine) const {
+  if (!message.empty()) return attempted + ": " + message;
+  return "rclone, which reaches the datastore, is not installed on " + machine +
+         "; install Debian's package 'rclone' there";
+}
+
 std::string rclone_program() {
-  std::string path = environment("PATH") + ":/usr/local/bin:/usr/bin";
-  for (std::string_view rest = path; !rest.empty();) {
-    const std::string_view folder = take_until(rest, ':');
+  const std::string path = environment("PATH") + ":/usr/local/bin:/usr/bin";
+  for (const std::string_view folder : words_in(path, ":")) {
     const std::string program = std::string(folder) + "/rclone";
     if (folder.starts_with('/') && ::access(program.c_str(), X_OK) == 0) return program;
   }
   return {};
 }
 
-std::string no_rclone_text(const std::string& machine) {
-  return "rclone, which reaches the datastore, is not installed on " + machine +
-         "; install Debian's package 'rclone' there";
-}
-
-Result<Rclone> Rclone::begin(RcloneRequest request) {
-  Rclone run;
+std::optional<RcloneFailure> run_rclone(const RcloneRequest& request) {
   const std::string program = rclone_program();
-  run.request_ = std::move(request);
-  run.secrets_ = secrets_in_config(run.request_.config);
-  if (program.empty()) return run;
-  std::string text = std::exchange(run.request_.config, {});
+  if (program.empty()) return RcloneFailure{};
+  std::string config = request.config;
   Fd principal;
-  if (const auto at = text.find(principal_mark); at != text.npos) {
+  if (const auto at = config.find(principal_mark); at != config.npos) {
     const std::size_t begin = at + principal_mark.size();
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    principal = memory_file(text.substr(begin, end - begin));
-    text.replace(begin, end - begin, dev_fd(principal));
+    const std::size_t end = std::min(config.find('\n', begin), config.size());
+    principal = memory_file(config.substr(begin, end - begin));
+    config.replace(begin, end - begin, dev_fd(principal));
   }
-  const Fd config = memory_file(text);
-  Fd files;
-  if (!run.request_.files.empty()) files = memory_file(run.request_.files);
-  const bool has_files = run.request_.files.empty() || files;
-  if (!config || !has_files) return system_error("make a file in memory");
-  std::vector<int> kept{config.get()};
-  if (files) kept.push_back(files.get());
-  if (principal) kept.push_back(principal.get());
-  auto started = start(program, all_words(run.request_, config, files), kept);
-  if (!started) return started.error();
-  run.pid_ = started->pid;
-  run.output_ = std::move(started->output);
-  run.log_ = std::move(started->log);
-  return run;
-}
-
-Rclone::~Rclone() {
-  if (pid_ <= 0 || (!output_ && !log_)) return;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(pid_, nullptr, 0);
-}
-
-void Rclone::take_log(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, false);
-  if (!json.is_object()) return;
-  if (const auto stats = json.find("stats"); stats != json.end() && stats->is_object()) {
-    if (request_.on_progress) {
-      request_.on_progress({number_in<std::int64_t>(*stats, "bytes"),
-                            number_in<std::int64_t>(*stats, "transfers"),
-                            number_in<double>(*stats, "speed")});
-    }
-    return;
+  const Fd settings = memory_file(config);
+  const Fd files = memory_file(request.files);
+  auto output = make_pipe();
+  auto log = make_pipe();
+  if (!settings || !files || !output || !log) {
+    return RcloneFailure{system_error("make a pipe or a file in memory").message};
   }
-  const auto level = json.find("level");
-  const auto message = json.find("msg");
-  if (level == json.end() || message == json.end() || !message->is_string()) return;
-  if (*level != "error" && *level != "fatal" && *level != "critical") return;
-  std::string text = message->get<std::string>();
-  if (const auto object = json.find("object"); object != json.end() && object->is_string()) {
-    text = object->get<std::string>() + ": " + text;
-  }
-  text = redacted(text, secrets_);
-  // The first says most: the rest are summaries of it.
-  if (last_error_.empty()) last_error_ = shortened(without_controls(text), most_error_bytes);
-}
+  std::vector<std::string> words{"rclone"};
+  words.insert(words.end(), request.words.begin(), request.words.end());
+  // Three tries, as usual; each waits a minute for bytes, a quarter of one for a connection.
+  words.insert(words.end(), {"--use-json-log", "--stats=1s", "--stats-log-level=NOTICE",
+                             "--retries=3", "--low-level-retries=5", "--contimeout=15s",
+                             "--timeout=60s", "--no-unicode-normalization", "--use-server-modtime",
+                             "--config", dev_fd(settings)});
+  if (!request.files.empty()) words.insert(words.end(), {"--files-from-raw", dev_fd(files)});
+  const pid_t pid =
+      start(program, std::move(words), *output, *log, {&settings, &files, &principal});
+  if (pid < 0) return RcloneFailure{system_error("start rclone").message};
+  output->write_end.reset();
+  log->write_end.reset();
 
-std::optional<RcloneFailure> Rclone::wait() {
-  if (pid_ <= 0) return RcloneFailure{"rclone is not installed", true, false};
-  Lines output, log;
-  const auto take_line = [this](std::string_view line) {
-    if (request_.on_line) request_.on_line(line);
-  };
-  while (output_ || log_) {
-    std::array<pollfd, 2> ends{{{output_.get(), POLLIN, 0}, {log_.get(), POLLIN, 0}}};
+  RcloneFailure failure;
+  std::array<LinePipe, 2> pipes{{{std::move(output->read_end),
+                                  [&](std::string_view line) {
+                                    if (request.on_line) request.on_line(line);
+                                  }},
+                                 {std::move(log->read_end), [&](std::string_view line) {
+                                    // The first says most: the rest are summaries of it.
+                                    const std::string error = error_in(line, request);
+                                    if (failure.message.empty()) failure.message = error;
+                                  }}}};
+  while (pipes[0].end || pipes[1].end) {
+    std::array<pollfd, 2> ends{{{pipes[0].end.get(), POLLIN, 0}, {pipes[1].end.get(), POLLIN, 0}}};
     if (::poll(ends.data(), ends.size(), -1) < 0 && errno != EINTR) break;
-    if (ends[0].revents != 0 && !output.read(output_.get(), take_line)) output_.reset();
-    if (ends[1].revents != 0 &&
-        !log.read(log_.get(), [this](std::string_view line) { take_log(line); })) {
-      log_.reset();
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      if (ends[i].revents != 0) pipes[i].read();
     }
   }
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  // rclone's: 3 a directory and 4 a file that is not there.
-  RcloneFailure failure{last_error_, false, code == 3 || code == 4};
+  failure.is_not_found = code == 3 || code == 4;  // rclone's: no such directory, no such file
   if (failure.message.empty()) {
     failure.message =
         code != 0 ? "rclone ended with exit code " + std::to_string(code) : "rclone was killed";
   }
   return failure;
+}
+
+Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
+                                const std::string& machine) {
+  const std::string attempted = "cannot list " +
+                                quoted_text(place.path.empty() ? "/" : place.path) +
+                                " of the datastore " + quoted_text(place.store.name);
+  const auto failed = [&](const std::string& why) { return Error{attempted + ": " + why}; };
+  DataManifest manifest{store_identity(place.store), root_of(place), {}};
+  const auto config = rclone_config(place.store, credentials);
+  if (!config) return failed(config.error().message);
+  RcloneRequest request{
+      {"lsjson", rclone_place(place.store, place.path), "-R", "--files-only", "--no-mimetype"},
+      *config};
+  // Elsewhere it would read all the data.
+  if (tells_hashes(place.store)) {
+    request.words.insert(request.words.end(), {"--hash", "--hash-type=md5"});
+  }
+  Status read = Done{};
+  request.on_line = [&](std::string_view line) {
+    if (read && manifest.files.size() <= manifest_limit_files) {
+      read = read_listed(line, manifest.files);
+    }
+  };
+  const auto failure = run_rclone(request);
+  // Of a part alone: what was listed is not all.
+  const bool is_nothing = failure && failure->is_not_found && manifest.files.empty();
+  if (failure && !is_nothing) return Error{failure->text(attempted, machine)};
+  if (!read) return failed(read.error().message);
+  if (manifest.files.empty()) return failed("there is nothing");
+  if (manifest.files.size() > manifest_limit_files) {
+    return failed("it has more than " + std::to_string(manifest_limit_files) +
+                  " files; put them into larger files, or mount the store and use type: local");
+  }
+  if (auto ordered = put_in_order(manifest.files); !ordered) return failed(ordered.error().message);
+  return manifest;
+}
+
+Status upload_tree(const std::filesystem::path& source, const PlaceInStore& place,
+                   const Credentials& credentials, const std::string& machine) {
+  const auto config = rclone_config(place.store, credentials);
+  if (!config) return config.error();
+  const auto failure = run_rclone(
+      {{place.is_file ? "copyto" : "copy", source.string(), rclone_place(place.store, place.path),
+        "--create-empty-src-dirs=false", "--transfers=8"},
+       *config});
+  if (!failure) return Done{};
+  return Error{failure->text("cannot copy to " + quoted_text(place.path) + " of the datastore " +
+                                 quoted_text(place.store.name),
+                             machine)};
 }
 
 }  // namespace muster

@@ -117,13 +117,12 @@ class Keeper {
  private:
   // In a child. Ends when the mount is taken away.
   int mount() const {
-    auto run = Rclone::begin(
+    const auto failure = run_rclone(
         {{"mount", "all:", (directory_ / "mount").string(), "--read-only", "--vfs-cache-mode=full",
           "--dir-cache-time=1000h", "--attr-timeout=1h", "--vfs-read-ahead=256M",
           "--vfs-cache-max-size=" + std::to_string(cache_bytes_),
           "--cache-dir=" + (directory_ / "cache").string()},
          mount_config(data_)});
-    const auto failure = run ? run->wait() : std::optional(RcloneFailure{run.error().message});
     say_why(directory_, "the mount of the data of input " + quoted_text(data_.input) + " ended" +
                             (failure ? ": " + failure->message : ""));
     return 0;
@@ -144,8 +143,7 @@ class Keeper {
     if (asking_ == 0 && now - asked_ > ask_interval) {
       asked_ = now;
       asking_ = begin_child([this] {
-        auto run = Rclone::begin({{"lsjson", "--stat", data_.source}, data_.config});
-        return run && !run->wait() ? 0 : 1;
+        return run_rclone({{"lsjson", "--stat", data_.source}, data_.config}) ? 1 : 0;
       });
     }
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - answered_);
@@ -163,8 +161,8 @@ class Keeper {
   Steady::time_point answered_ = asked_;
 };
 
-// With none of the agent's descriptors. It stays in the agent's session, by which it is known not to
-// be a process of the attempt.
+// With none of the agent's descriptors. It stays in the agent's session, by which it is known not
+// to be a process of the attempt.
 [[noreturn]] void become_keeper(const StagedData& data, const fs::path& directory,
                                 std::int64_t cache_bytes) {
   ::setpgid(0, 0);
@@ -209,7 +207,7 @@ Result<Fd> hold_stream(const fs::path& directory) {
 
 Status begin_stream(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes,
                     const std::string& node, const TellData& tell) {
-  if (rclone_program().empty()) return Error{no_rclone_text("node " + node)};
+  if (rclone_program().empty()) return Error{RcloneFailure{}.text("", "node " + node)};
   if (std::string why = why_no_fuse(node); !why.empty()) return Error{std::move(why)};
   remove_stream(directory);
   for (const char* part : {"", "mount", "cache"}) {

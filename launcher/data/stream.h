@@ -10,15 +10,15 @@
 #include <filesystem>
 #include <string>
 
-#include "launcher/data/stage.h"
+#include "launcher/data/cache.h"
 #include "launcher/os/fd.h"
 #include "scheduler/model/ids.h"
 
 namespace muster {
 
 // Of one input of an attempt, below a directory of the agent's own.
-std::filesystem::path stream_directory(const std::string& root, const JobId& job,
-                                       AttemptId attempt, const std::string& input);
+std::filesystem::path stream_directory(const std::string& root, const JobId& job, AttemptId attempt,
+                                       const std::string& input);
 Result<Fd> hold_stream(const std::filesystem::path& directory);
 
 // Blocks until the data can be read at `directory`/mount/d.

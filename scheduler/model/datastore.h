@@ -1,5 +1,5 @@
 // Where data lie: a store as its file describes it, without its credentials, which are kept apart
-// (launcher/data/secrets.h). Made by templates/resource, kept in the catalogue and in a job's
+// (launcher/data/datastore.h). Made by templates/resource, kept in the catalogue and in a job's
 // directory. Plain values.
 #pragma once
 

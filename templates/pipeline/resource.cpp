@@ -13,13 +13,6 @@ void take_texts(MapReader& map, std::initializer_list<const char*> keys) {
   }
 }
 
-void require_texts(MapReader& map, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    const Value value = map.require(key);
-    if (const auto text = value.text()) value.is_to_be_replaced(*text);
-  }
-}
-
 // Keys of every resource.
 MapReader resource(const Value& root) {
   MapReader map(root);
@@ -53,19 +46,16 @@ void read_amlcompute(MapReader& map) {
              "means something in the cloud only; ignored");
 }
 
-std::string type_of(const Value& root) {
-  const YamlNode* type = root.node().find("type");
-  return type && type->kind == YamlNode::Kind::scalar ? folded(type->text) : "";
-}
-
 }  // namespace
 
 void read_compute_file(const Value& root) {
   root.findings().hide_source_lines();
   MapReader map = resource(root);
-  if (type_of(root) == "virtualmachine") {
+  const YamlNode* type = root.node().find("type");
+  if (type && type->kind == YamlNode::Kind::scalar && folded(type->text) == "virtualmachine") {
     check_name(map.require("name"));
-    require_texts(map, {"resource_id"});
+    const Value id = map.require("resource_id");
+    if (const auto text = id.text()) id.is_to_be_replaced(*text);
     map.ignore({"location"}, "means something in the cloud only; ignored");
     read_ssh_settings(map.take("ssh_settings"));
   } else {

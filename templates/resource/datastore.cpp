@@ -1,5 +1,8 @@
 #include "templates/resource/datastore.h"
 
+#include <algorithm>
+#include <array>
+
 #include "scheduler/model/names.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
@@ -28,15 +31,12 @@ void read_word(const Value& value, std::string_view also, std::string& field) {
 }
 
 bool says_secret(std::string_view option) {
+  constexpr std::array<std::string_view, 3> open{"key_file", "access_key_id", "env_auth"};
+  constexpr std::array<std::string_view, 8> parts{"secret", "pass",       "token", "key",
+                                                  "sas",    "credential", "auth",  "header"};
   const std::string word = folded(option);
-  for (const char* open : {"key_file", "access_key_id", "env_auth"}) {
-    if (word == open) return false;
-  }
-  for (const char* part :
-       {"secret", "pass", "token", "key", "sas", "credential", "auth", "header"}) {
-    if (mentions(word, part)) return true;
-  }
-  return false;
+  return std::ranges::find(open, word) == open.end() &&
+         std::ranges::any_of(parts, [&](std::string_view part) { return mentions(word, part); });
 }
 
 Credentials read_secrets(const Value& value, std::initializer_list<const char*> keys) {
@@ -67,32 +67,28 @@ Credentials read_any_secrets(const Value& value) {
   return out;
 }
 
-void read_azure(MapReader& map, const char* container, DatastoreFile& file) {
-  read_word(map.require("account_name"), "-", file.spec.account);
-  read_word(map.require(container), "-._$", file.spec.container);
-  read_word(map.take("endpoint"), "-.:", file.spec.endpoint);
-}
-
-void read_blob_keys(MapReader& map, DatastoreFile& file) {
-  read_azure(map, "container_name", file);
-  map.take("protocol").word({"https", "wasbs", "wasb"});
-  file.credentials = read_secrets(map.take("credentials"), {"account_key", "sas_token"});
-}
-
-void read_share_keys(MapReader& map, DatastoreFile& file) {
-  read_azure(map, "file_share_name", file);
-  map.take("protocol").word({"https", "wasbs", "wasb"});
-  file.credentials = read_secrets(map.take("credentials"), {"account_key", "sas_token"});
+const char* container_key(DatastoreType type) {
+  if (type == DatastoreType::azure_blob) return "container_name";
+  return type == DatastoreType::azure_file ? "file_share_name" : "filesystem";
 }
 
 constexpr std::initializer_list<const char*> principal_keys = {
     "tenant_id",     "client_id",   "client_secret", "resource_url",
     "authority_url", "account_key", "sas_token"};
 
-void read_lake_keys(MapReader& map, DatastoreFile& file) {
-  read_azure(map, "filesystem", file);
-  map.take("protocol").word({"https", "abfss", "abfs"});
-  file.credentials = read_secrets(map.take("credentials"), principal_keys);
+void read_azure_keys(MapReader& map, DatastoreFile& file) {
+  const bool is_lake = file.spec.type == DatastoreType::azure_data_lake_gen2;
+  read_word(map.require("account_name"), "-", file.spec.account);
+  read_word(map.require(container_key(file.spec.type)), "-._$", file.spec.container);
+  read_word(map.take("endpoint"), "-.:", file.spec.endpoint);
+  const Value protocol = map.take("protocol"), credentials = map.take("credentials");
+  if (is_lake) {
+    protocol.word({"https", "abfss", "abfs"});
+    file.credentials = read_secrets(credentials, principal_keys);
+  } else {
+    protocol.word({"https", "wasbs", "wasb"});
+    file.credentials = read_secrets(credentials, {"account_key", "sas_token"});
+  }
 }
 
 void read_first_lake_keys(MapReader& map) {
@@ -144,18 +140,14 @@ void read_type_keys(MapReader& map, DatastoreFile& file) {
   }
   store(file.spec.type, type.choice<DatastoreType>(EnumWords<DatastoreType>::words));
   switch (file.spec.type) {
-    case DatastoreType::azure_blob:
-      return read_blob_keys(map, file);
-    case DatastoreType::azure_data_lake_gen2:
-      return read_lake_keys(map, file);
     case DatastoreType::one_lake:
       return read_one_lake_keys(map, file);
-    case DatastoreType::azure_file:
-      return read_share_keys(map, file);
     case DatastoreType::rclone:
       return read_rclone_keys(map, file);
     case DatastoreType::local:
       return read_local_keys(map, file);
+    default:
+      return read_azure_keys(map, file);
   }
 }
 
@@ -163,29 +155,11 @@ void put(YamlNode& map, const std::string& key, const std::string& text) {
   if (!text.empty()) map.entries.push_back({key, {}, scalar_node(text, {}, true)});
 }
 
-void put_azure(YamlNode& map, const DatastoreSpec& spec, const char* container) {
-  put(map, "account_name", spec.account);
-  put(map, container, spec.container);
-  put(map, "endpoint", spec.endpoint);
-}
-
-void put_one_lake(YamlNode& map, const DatastoreSpec& spec) {
-  put(map, "one_lake_workspace_name", spec.container);
-  put(map, "endpoint", spec.endpoint);
-  YamlNode artifact;
-  artifact.kind = YamlNode::Kind::map;
-  put(artifact, "type", "lake_house");
-  put(artifact, "name", spec.path);
-  map.entries.push_back({"artifact", {}, std::move(artifact)});
-}
-
-void put_rclone(YamlNode& map, const DatastoreSpec& spec) {
-  put(map, "remote", spec.remote);
-  YamlNode options;
-  options.kind = YamlNode::Kind::map;
-  for (const auto& [name, text] : spec.options) put(options, name, text);
-  if (!options.entries.empty()) map.entries.push_back({"options", {}, std::move(options)});
-  put(map, "path", spec.path);
+void put(YamlNode& map, const std::string& key, const std::map<std::string, std::string>& texts) {
+  YamlNode inner;
+  inner.kind = YamlNode::Kind::map;
+  for (const auto& [name, text] : texts) put(inner, name, text);
+  if (!inner.entries.empty()) map.entries.push_back({key, {}, std::move(inner)});
 }
 
 // "80%" or a number of bytes with a unit: "500GB", "2TiB".
@@ -194,8 +168,8 @@ void read_share(const Value& value, std::string& field) {
   if (!text) return;
   const std::size_t digits = text->find_first_not_of("0123456789");
   const std::string unit = digits == text->npos ? "" : lower_case(text->substr(digits));
-  const bool is_known = unit.empty() || unit == "%" || unit == "gb" || unit == "gib" ||
-                        unit == "tb" || unit == "tib" || unit == "mb" || unit == "mib";
+  constexpr std::array<std::string_view, 8> units{"", "%", "mb", "mib", "gb", "gib", "tb", "tib"};
+  const bool is_known = std::ranges::find(units, unit) != units.end();
   if (digits == 0 || !is_known || text->size() > 12) {
     return value.error("expected a share of the disk or a size such as 80% or 500GB, got " +
                        quoted_text(*text));
@@ -209,11 +183,39 @@ void read_directory(const Value& value, std::string& field) {
   value.error("expected a path that begins with /, got " + quoted_text(field));
 }
 
-}  // namespace
-
+// A name or a version is part of a path.
 bool is_store_name(std::string_view text) {
   return text.size() <= 200 && is_word_of(text.substr(0, 1), "_") && is_word_of(text, "_.-");
 }
+
+void check_store_name(const Value& value, const std::string& text) {
+  if (text.empty() || is_store_name(text)) return;
+  value.error("expected letters, digits, '_', '-' and '.', got " + quoted_text(text));
+}
+
+void read_place(const Value& path, const FileView& files, DataAsset& asset) {
+  const auto text = path.text();
+  if (!text || path.is_to_be_replaced(*text, "a path")) return;
+  const auto form = path_form(*text);
+  if (!form || text->empty()) {
+    return path.error("expected a path, a URL or a datastore, got " + quoted_text(*text));
+  }
+  asset.path_kind = form->kind;
+  asset.path = form->path;
+  if (form->kind != PathKind::local) return;
+  asset.path = absolute_path(form->path, path.node().place.source->directory);
+  if (!files.kind_of) return;
+  const OnDisk found = files.kind_of(asset.path);
+  if (found == OnDisk::missing) {
+    path.error("there is no file or directory " + quoted_text(asset.path));
+  } else if ((found == OnDisk::file) != (asset.type == DataType::uri_file)) {
+    path.error(quoted_text(asset.path) + (found == OnDisk::file
+                                              ? " is a file; expected type uri_file"
+                                              : " is a directory; expected type uri_folder"));
+  }
+}
+
+}  // namespace
 
 DatastoreFile read_datastore(const Value& root, const std::string& name) {
   root.findings().hide_source_lines();
@@ -254,16 +256,18 @@ std::string datastore_text(const DatastoreSpec& spec) {
   put(map, "name", spec.name);
   put(map, "type", std::string(word(spec.type)));
   put(map, "description", spec.description);
-  if (spec.type == DatastoreType::rclone) {
-    put_rclone(map, spec);
-  } else if (spec.type == DatastoreType::local) {
+  if (spec.type == DatastoreType::rclone || spec.type == DatastoreType::local) {
+    put(map, "remote", spec.remote);
+    put(map, "options", spec.options);
     put(map, "path", spec.path);
   } else if (spec.type == DatastoreType::one_lake) {
-    put_one_lake(map, spec);
+    put(map, "one_lake_workspace_name", spec.container);
+    put(map, "endpoint", spec.endpoint);
+    put(map, "artifact", {{"type", "lake_house"}, {"name", spec.path}});
   } else {
-    const bool is_blob = spec.type == DatastoreType::azure_blob;
-    const bool is_share = spec.type == DatastoreType::azure_file;
-    put_azure(map, spec, is_blob ? "container_name" : is_share ? "file_share_name" : "filesystem");
+    put(map, "account_name", spec.account);
+    put(map, container_key(spec.type), spec.container);
+    put(map, "endpoint", spec.endpoint);
   }
   put(map, "credentials_file", spec.credentials_file);
   return write_yaml(map);
@@ -274,13 +278,48 @@ DataCacheSettings read_data_cache(const Value& value) {
   MapReader map(value);
   read_directory(map.take("cache"), settings.cache);
   read_share(map.take("size"), settings.size);
-  const Value stage_below = map.take("stage_below");
-  read_share(stage_below, settings.stage_below);
+  read_share(map.take("stage_below"), settings.stage_below);
   const Value shared = map.take("shared");
   const bool is_none = shared.is_scalar() && folded(shared.node().text) == "none";
   if (!is_none) read_directory(shared, settings.shared);
   map.finish();
   return settings;
+}
+
+DataAsset read_data_asset(const Value& root, const FileView& files) {
+  DataAsset asset;
+  MapReader map(root);
+  map.take("$schema");
+  const Value name = map.require("name");
+  asset.name = name.text().value_or("");
+  if (!name.is_to_be_replaced(asset.name, "a name")) check_store_name(name, asset.name);
+  const Value version = map.take("version");
+  asset.version = version.text().value_or("");
+  check_store_name(version, asset.version);
+  store(asset.type, map.take("type").choice<DataType>({{"uri_folder", DataType::uri_folder},
+                                                       {"uri_file", DataType::uri_file},
+                                                       {"mltable", DataType::mltable}}));
+  asset.description = map.take("description").text().value_or("");
+  asset.tags = map.take("tags").text_map();
+  map.take("properties").text_map();
+  map.ignore({"id", "creation_context", "latest_version", "datastore", "auto_delete_setting",
+              "display_name", "intellectual_property"},
+             "written by Azure ML; ignored");
+  read_place(map.require("path"), files, asset);
+  map.finish();
+  return asset;
+}
+
+std::string data_asset_text(const DataAsset& asset) {
+  YamlNode map;
+  map.kind = YamlNode::Kind::map;
+  put(map, "name", asset.name);
+  put(map, "version", asset.version);
+  put(map, "type", std::string(word(asset.type)));
+  put(map, "description", asset.description);
+  put(map, "tags", asset.tags);
+  put(map, "path", asset.path);
+  return write_yaml(map);
 }
 
 }  // namespace muster

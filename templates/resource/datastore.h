@@ -1,10 +1,14 @@
-// A datastore's YAML, by Azure's keys or muster's own (`type: rclone`, `type: local`), and back.
-// Pure. Credentials come out apart and are never in a finding or in what is written.
+// YAML of datastores, by Azure's keys or muster's own (`type: rclone`, `type: local`), and of data
+// assets, and back. Pure: whether a local path exists is asked of the FileView. Credentials come
+// out apart and are never in a finding or in what is written.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "scheduler/model/datastore.h"
+#include "scheduler/model/job_spec.h"
+#include "templates/yaml/read_options.h"
 #include "templates/yaml/value.h"
 
 namespace muster {
@@ -26,7 +30,18 @@ std::string datastore_text(const DatastoreSpec& spec);
 // `data` of a cluster file.
 DataCacheSettings read_data_cache(const Value& value);
 
-// Letters, digits, `_`, `-` and `.`, not `-` or `.` first: a store's name is part of a path.
-bool is_store_name(std::string_view text);
+struct DataAsset {
+  std::string name;
+  std::string version;  // empty: the catalogue gives one
+  DataType type = DataType::uri_folder;
+  std::string description{};
+  std::map<std::string, std::string> tags{};
+  PathKind path_kind = PathKind::none;
+  std::string path;  // absolute where it is local
+};
+
+DataAsset read_data_asset(const Value& root, const FileView& files);
+// YAML that reads as the same.
+std::string data_asset_text(const DataAsset& asset);
 
 }  // namespace muster

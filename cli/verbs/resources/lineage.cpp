@@ -1,7 +1,6 @@
 // `muster lineage JOB`: what a job was made of, from the store alone. `muster diff JOB JOB`: in
 // what two jobs differ. Whatever the spec has about an input or the environment is shown, by its
 // name.
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -17,6 +16,7 @@
 #include "launcher/staging/trees_file.h"
 #include "launcher/wire/json_fields.h"
 #include "scheduler/model/decision.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -27,19 +27,17 @@ namespace fs = std::filesystem;
 // A job's outputs are counted up to here.
 constexpr std::int64_t most_files = 1'000'000;
 
-// Of what lies in the tree, not of where it lies.
-std::string tree_hash(const Tree& tree) {
-  Json entries;
-  write_json(entries, tree.entries);
-  return content_hash_of(entries.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-// By place: `code`, `inputs/data`. Nothing where the job was cleaned away.
+// Of what lies in each tree, not of where it lies, by place: `code`, `inputs/data`. Nothing where
+// the job was cleaned away.
 std::map<std::string, std::string> tree_hashes(const Home& home, const JobId& job) {
   std::map<std::string, std::string> out;
   const auto trees = load_trees(home.trees(job));
   if (!trees) return out;
-  for (const Tree& tree : *trees) out[tree.place] = tree_hash(tree);
+  for (const Tree& tree : *trees) {
+    Json entries;
+    write_json(entries, tree.entries);
+    out[tree.place] = content_hash_of(entries.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
   return out;
 }
 
@@ -53,25 +51,6 @@ Document said(const Document& value) {
   for (const auto& [key, each] : value.items()) {
     const bool is_empty = each.is_null() || each == "" || (each.is_structured() && each.empty());
     if (!is_empty) out[key] = each;
-  }
-  return out;
-}
-
-Document code_document(const JobSpec& spec, const std::map<std::string, std::string>& trees) {
-  Document out = Document::object();
-  put(out, "directory", spec.code);
-  if (spec.recorded.contains("code.commit")) out["commit"] = spec.recorded.at("code.commit");
-  if (trees.contains("code")) out["tree"] = trees.at("code");
-  return out;
-}
-
-Document inputs_document(const Document& spec, const std::map<std::string, std::string>& trees) {
-  Document out = Document::object();
-  for (const auto& [name, input] : spec["inputs"].items()) {
-    out[name] = said(input);
-    if (const auto tree = trees.find("inputs/" + name); tree != trees.end()) {
-      out[name]["tree"] = tree->second;
-    }
   }
   return out;
 }
@@ -93,15 +72,6 @@ void count_files(const fs::path& folder, Document& out) {
   if (failure) return;
   out["files"] = files;
   out["bytes"] = bytes;
-}
-
-Document outputs_document(const Document& spec, const Home& home, const JobId& job) {
-  Document out = Document::object();
-  for (const auto& [name, output] : spec["outputs"].items()) {
-    out[name] = said(output);
-    count_files(home.outputs(job) / name, out[name]);
-  }
-  return out;
 }
 
 // Of each attempt: the checkpoint that it was started from.
@@ -134,13 +104,25 @@ Lineage lineage_of(const std::string& typed) {
   Document out{{"job", found.row.name}};
   const std::string file = text_of_file(home.job(found.id()) / "spec.yml");
   if (!file.empty()) out["job_file"] = content_hash_of(file);
-  out["code"] = code_document(submitted->spec, trees);
-  put(out["code"], "git", spec["git_url"].get<std::string>());
+  Document& code = out["code"] = Document::object();
+  put(code, "directory", submitted->spec.code);
+  const auto& recorded = submitted->spec.recorded;
+  if (recorded.contains("code.commit")) code["commit"] = recorded.at("code.commit");
+  if (trees.contains("code")) code["tree"] = trees.at("code");
+  put(code, "git", spec["git_url"].get<std::string>());
   out["environment"] = said(spec["environment"]);
-  out["inputs"] = inputs_document(spec, trees);
+  out["inputs"] = Document::object();
+  for (const auto& [name, input] : spec["inputs"].items()) {
+    Document& one = out["inputs"][name] = said(input);
+    if (trees.contains("inputs/" + name)) one["tree"] = trees.at("inputs/" + name);
+  }
   put(out, "resume_from", submitted->spec.muster.resume_path);
   out["checkpoints"] = checkpoints_document(history.records);
-  out["outputs"] = outputs_document(spec, home, found.id());
+  out["outputs"] = Document::object();
+  for (const auto& [name, output] : spec["outputs"].items()) {
+    out["outputs"][name] = said(output);
+    count_files(home.outputs(found.id()) / name, out["outputs"][name]);
+  }
   return {std::move(out), std::move(spec)};
 }
 
@@ -153,9 +135,7 @@ std::map<std::string, Document> leaves(const Document& document) {
   std::map<std::string, Document> out;
   const Document flat = document.flatten();
   for (const auto& [pointer, value] : flat.items()) {
-    std::string key = pointer.substr(1);
-    std::ranges::replace(key, '/', '.');
-    if (!value.is_null()) out[key] = value;
+    if (!value.is_null()) out[replaced(pointer.substr(1), "/", ".")] = value;
   }
   return out;
 }
@@ -176,8 +156,7 @@ std::map<std::string, Document> compared(const Lineage& lineage) {
   all.erase("outputs");
   all.erase("checkpoints");
   for (const auto& [key, value] : lineage.spec.items()) {
-    const bool is_name = key == "name" || key == "display_name";
-    if (!is_name && !all.contains(key)) all[key] = value;
+    if (key != "name" && key != "display_name" && !all.contains(key)) all[key] = value;
   }
   all["recorded"].erase("code.commit");
   return leaves(all);
@@ -189,11 +168,9 @@ struct DiffOptions {
 };
 
 int show_differences(const DiffOptions& options, const CommonOptions& common) {
-  const auto one = compared(lineage_of(options.one));
-  const auto other = compared(lineage_of(options.other));
   std::map<std::string, std::pair<Document, Document>> rows;
-  for (const auto& [key, value] : one) rows[key].first = value;
-  for (const auto& [key, value] : other) rows[key].second = value;
+  for (const auto& [key, value] : compared(lineage_of(options.one))) rows[key].first = value;
+  for (const auto& [key, value] : compared(lineage_of(options.other))) rows[key].second = value;
   std::erase_if(rows, [](const auto& row) { return row.second.first == row.second.second; });
   Document documents = Document::array();
   Table table({"WHAT", options.one, options.other});

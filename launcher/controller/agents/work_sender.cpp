@@ -1,7 +1,7 @@
 #include "launcher/controller/agents/work_sender.h"
 
 #include "launcher/controller/agents/work_message.h"
-#include "launcher/data/job_data.h"
+#include "launcher/data/datastore.h"
 #include "launcher/image/name.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/trees_file.h"

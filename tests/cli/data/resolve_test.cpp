@@ -1,4 +1,4 @@
-#include "cli/data/resolve.h"
+#include "cli/data/stores.h"
 
 #include "cli/data/catalogue.h"
 #include "scheduler/text/text.h"

@@ -1,4 +1,4 @@
-#include "launcher/data/secrets.h"
+#include "launcher/data/datastore.h"
 
 #include <sys/stat.h>
 

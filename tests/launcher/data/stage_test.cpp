@@ -1,5 +1,4 @@
 // Staging with the real rclone, from a directory of this machine as its store.
-#include "launcher/data/stage.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,9 +7,7 @@
 #include <random>
 
 #include "launcher/data/cache.h"
-#include "launcher/data/listing.h"
 #include "launcher/data/rclone.h"
-#include "launcher/data/store_config.h"
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/text.h"
 #include "tests/catch.h"

@@ -1,4 +1,4 @@
-#include "launcher/data/store_config.h"
+#include "launcher/data/datastore.h"
 
 #include "scheduler/text/text.h"
 #include "tests/catch.h"
