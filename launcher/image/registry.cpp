@@ -115,25 +115,9 @@ std::vector<std::string> login_files() {
   return {runtime + "/containers/auth.json", docker + "/config.json"};
 }
 
-// "FROM [--platform=…] IMAGE [AS NAME]"
-struct From {
-  std::string image;  // as written
-  std::string stage;
-};
-
-std::optional<From> from_of(std::string_view line) {
-  auto words = words_in(line);
-  if (words.empty() || lower_case(words[0]) != "from") return std::nullopt;
-  std::erase_if(words, [](std::string_view word) { return word.starts_with("--"); });
-  if (words.size() < 2) return std::nullopt;
-  const bool is_named = words.size() >= 4 && lower_case(words[2]) == "as";
-  return From{std::string(words[1]), is_named ? lower_case(words[3]) : ""};
-}
-
 using BuildArguments = std::map<std::string, std::string>;
 
-void take_argument(std::string_view line, BuildArguments& arguments) {
-  const auto words = words_in(line);
+void take_argument(const std::vector<std::string_view>& words, BuildArguments& arguments) {
   if (words.size() < 2 || lower_case(words[0]) != "arg") return;
   const std::size_t equals = words[1].find('=');
   if (equals == words[1].npos) return;
@@ -150,23 +134,52 @@ std::string filled_in(std::string text, const BuildArguments& arguments) {
   return text;
 }
 
-// Each line with the image that it begins a stage of, where that is none of the file's own.
+// The images that an instruction names, as written: "FROM [--platform=…] IMAGE [AS NAME]",
+// "COPY --from=IMAGE …", "RUN --mount=type=bind,from=IMAGE …".
+std::vector<std::string> images_of(std::vector<std::string_view> words) {
+  if (!words.empty() && lower_case(words[0]) == "onbuild") words.erase(words.begin());
+  std::vector<std::string> images;
+  const std::string verb = words.empty() ? "" : lower_case(words[0]);
+  for (std::string_view word : words) {
+    if (verb == "from" && word != words[0] && !word.starts_with("--")) return {std::string(word)};
+    const bool is_mount = verb == "run" && word.starts_with("--mount=");
+    if (!is_mount && verb != "copy" && verb != "add") continue;
+    word.remove_prefix(std::min<std::size_t>(word.size(), is_mount                 ? 8
+                                                          : word.starts_with("--") ? 2
+                                                                                   : 0));
+    for (std::string_view part; !(part = take_until(word, ',')).empty();) {
+      if (part.starts_with("from=")) images.emplace_back(part.substr(5));
+    }
+  }
+  return images;
+}
+
+// Each instruction, which may have several lines, with the images of others that it names: as they
+// are written, and in full.
 template <class Visit>
-void visit_lines(std::string_view dockerfile, const Visit& visit) {
+void visit_instructions(std::string_view dockerfile, const Visit& visit) {
   BuildArguments arguments;
   std::set<std::string> stages = {"scratch"};
   while (!dockerfile.empty()) {
-    const std::string_view line = take_until(dockerfile, '\n');
-    const auto from = from_of(line);
-    if (!from) {
-      take_argument(line, arguments);
-      visit(line, {}, {});
-      continue;
+    std::string text;
+    for (bool goes_on = true; goes_on && !dockerfile.empty();) {
+      const std::string_view line = take_until(dockerfile, '\n');
+      goes_on = trimmed(line).ends_with('\\') || (!text.empty() && trimmed(line).starts_with('#'));
+      text += (text.empty() ? "" : "\n") + std::string(line);
     }
-    const std::string image = filled_in(from->image, arguments);
-    const bool is_other = !stages.contains(lower_case(image));
-    visit(line, from->image, is_other ? image : "");
-    if (!from->stage.empty()) stages.insert(from->stage);
+    const std::string whole = replaced(replaced(text, "\\\r\n", " "), "\\\n", " ");
+    auto words = words_in(whole);
+    take_argument(words, arguments);
+    std::map<std::string, std::string> images;
+    for (const std::string& written : images_of(words)) {
+      const std::string image = filled_in(written, arguments);
+      const bool is_number = image.find_first_not_of("0123456789") == image.npos;
+      if (!is_number && !stages.contains(lower_case(image))) images[written] = image;
+    }
+    visit(text, images);
+    std::erase_if(words, [](std::string_view word) { return word.starts_with("--"); });
+    const bool is_named = words.size() >= 4 && lower_case(words[0]) == "from";
+    if (is_named && lower_case(words[2]) == "as") stages.insert(lower_case(words[3]));
   }
 }
 
@@ -288,26 +301,26 @@ Result<std::string> login_for(const std::string& name, Milliseconds limit) {
 }
 
 std::vector<std::string> base_images(std::string_view dockerfile) {
-  std::vector<std::string> images;
-  visit_lines(dockerfile, [&](std::string_view, const std::string&, const std::string& image) {
-    const bool is_known = image.empty() || std::ranges::find(images, image) != images.end();
-    if (!is_known) images.push_back(image);
+  std::vector<std::string> all;
+  visit_instructions(dockerfile, [&](const std::string&, const auto& images) {
+    for (const auto& [written, image] : images) {
+      if (std::ranges::find(all, image) == all.end()) all.push_back(image);
+    }
   });
-  return images;
+  return all;
 }
 
 std::string with_base_images(std::string_view dockerfile,
                              const std::map<std::string, std::string>& others) {
-  std::string text;
-  visit_lines(dockerfile,
-              [&](std::string_view line, const std::string& written, const std::string& image) {
-                std::string whole(line);
-                const auto other = others.find(image);
-                if (other != others.end())
-                  whole.replace(whole.find(written), written.size(), other->second);
-                text += whole + "\n";
-              });
-  return text;
+  std::string all;
+  visit_instructions(dockerfile, [&](std::string text, const auto& images) {
+    for (const auto& [written, image] : images) {
+      const auto other = others.find(image);
+      if (other != others.end()) text.replace(text.find(written), written.size(), other->second);
+    }
+    all += text + "\n";
+  });
+  return all;
 }
 
 DockerIgnore::DockerIgnore(std::string_view text) {

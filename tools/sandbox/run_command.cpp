@@ -22,20 +22,6 @@ namespace muster {
 namespace {
 
 // Program output is small: files in memory cannot block the way pipes do.
-Fd memory_file(const std::string& content) {
-  Fd file(::memfd_create("muster-command", MFD_CLOEXEC));
-  check(file.get() >= 0, "a file in memory can be made");
-  check(write_all(file.get(), content), "a file in memory takes what is written");
-  ::lseek(file.get(), 0, SEEK_SET);
-  return file;
-}
-
-std::string content_of(const Fd& file) {
-  std::string text;
-  check(read_whole(file.get(), text), "a file in memory can be read");
-  return text;
-}
-
 struct Running {
   pid_t pid;
   Fd output;

@@ -63,6 +63,24 @@ TEST_CASE("a Dockerfile begins with the images that its FROM lines name, stages 
   CHECK(pinned.find("FROM --platform=linux/amd64 m@sha256:bb AS Builder") != pinned.npos);
 }
 
+TEST_CASE("no image comes into a build unseen") {
+  const std::string text =
+      "FROM \\\n  evil/base:1 \\\n  AS one\n"
+      "FROM one\n"
+      "COPY --chown=1:1 --from=evil/copied /a /b\n"
+      "copy --from=one /a --from=0 /b\n"
+      "RUN --mount=type=bind,from=evil/mounted,target=/x \\\n# a remark\n  --mount=type=cache ls\n"
+      "ONBUILD COPY --from=evil/later /a /b\n"
+      "RUN echo from=nothing --from=nothing\n";
+  CHECK(base_images(text) ==
+        std::vector<std::string>{"evil/base:1", "evil/copied", "evil/mounted", "evil/later"});
+  const std::string pinned = with_base_images(
+      text, {{"evil/base:1", "lab/b@sha256:aa"}, {"evil/copied", "lab/c@sha256:bb"}});
+  CHECK(pinned.find("FROM \\\n  lab/b@sha256:aa \\\n  AS one\nFROM one\n") == 0);
+  CHECK(pinned.find("--from=lab/c@sha256:bb /a") != pinned.npos);
+  CHECK(with_base_images(text, {}) == text);
+}
+
 TEST_CASE("a .dockerignore leaves out below its root, and keeps what a later line takes back") {
   const DockerIgnore ignore(
       "# comment\n"
