@@ -38,8 +38,9 @@ int list_jobs(const ListOptions& options, const CommonOptions& common) {
   const auto rows = or_end(store->jobs(filter_of(options, wall_clock_now())));
   serve_unfinished(home, *store, rows, common);
   const bool has_table = wants_table(common) && !rows.empty();
-  return print_result(list_of(rows, row_document), has_table ? job_table_text(*store, rows, common) : "",
-                      common, "no jobs match");
+  return print_result(list_of(rows, row_document),
+                      has_table ? job_table_text(*store, rows, common) : "", common,
+                      "no jobs match");
 }
 
 void add_list(CommandLine& line) {

@@ -246,10 +246,9 @@ Status upload_tree(const std::filesystem::path& source, const PlaceInStore& plac
                    const Credentials& credentials, const std::string& machine) {
   const auto config = rclone_config(place.store, credentials);
   if (!config) return config.error();
-  const auto failure = run_rclone(
-      {{place.is_file ? "copyto" : "copy", source.string(), rclone_place(place.store, place.path),
-        "--create-empty-src-dirs=false", "--transfers=8"},
-       *config});
+  const auto failure = run_rclone({{place.is_file ? "copyto" : "copy", source.string(),
+                                    rclone_place(place.store, place.path), "--transfers=8"},
+                                   *config});
   if (!failure) return Done{};
   return Error{failure->text("cannot copy to " + quoted_text(place.path) + " of the datastore " +
                                  quoted_text(place.store.name),

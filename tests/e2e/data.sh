@@ -120,13 +120,17 @@ has out "changed since the job was submitted: 'late.txt'"
 
 # Outputs: to the store and into the catalogue; back again by their name.
 job_file write.yml <<YAML
-command: mkdir -p "\${{outputs.model}}/w"; echo weights >"\${{outputs.model}}/w/0.bin"
+command: |
+  mkdir -p "\${{outputs.model}}/w"; echo weights >"\${{outputs.model}}/w/0.bin"
+  echo one file >"\${{outputs.note}}"
 environment: azureml:host
 outputs:
   model: {path: "azureml://datastores/dav/paths/models/\${{name}}", name: net}
+  note: {type: uri_file, path: azureml://datastores/dav/paths/notes/it.txt}
 YAML
 expect 0 "$MUSTER" run "$work/write.yml" --name writes
 [ "$(cat "$store/models/writes/w/0.bin")" = weights ] || fail "the output is not in the store"
+[ "$(cat "$store/notes/it.txt")" = "one file" ] || fail "the output of one file is not there"
 expect 0 "$MUSTER" data show net -o json
 has out azureml://datastores/dav/paths/models/writes
 job_file again.yml <<YAML

@@ -41,7 +41,8 @@ TEST_CASE("what a mount may keep is said in Azure's words") {
   CHECK(mount_cache_bytes("5gb", 0) == 5LL << 30);
   CHECK(mount_cache_bytes("-1KB", 5000) == 3976);
   CHECK(mount_cache_bytes("-9000", 5000) == 0);
-  for (const char* text : {"", "-", "MB", "5 xb", "1.5 GB", "9999999999999 TB", "99999999999999999999"}) {
+  for (const char* text :
+       {"", "-", "MB", "5 xb", "1.5 GB", "9999999999999 TB", "99999999999999999999"}) {
     CHECK(!mount_cache_bytes(text, 5000));
   }
 }
