@@ -134,10 +134,9 @@ int run_controller(const ControllerVerb& verb, const CommonOptions&) {
 // but".
 int deliver_outputs(const Home& home, const JobId& job, bool has_finished,
                     std::span<const std::string> streamed) {
-  if (const Status same = check_streamed(home, job, streamed); !same) {
-    return print_error(same.error().message, plain_failure, {});
-  }
-  const Status done = finish_outputs(home, job, has_finished);
+  const Status same = has_finished ? check_streamed(home, job, streamed) : Status(Done{});
+  const Status done = finish_outputs(home, job, has_finished && same);
+  if (done && !same) return print_error(same.error().message, plain_failure, {});
   if (done) return 0;
   return print_error("outputs were not copied to their store: " + done.error().message +
                          "; nothing is lost: `muster resume " + job.value +

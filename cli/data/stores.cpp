@@ -439,9 +439,12 @@ Status finish_outputs(const Home& home, const JobId& job, bool registers) {
   if (!held || ::flock(held.get(), LOCK_EX) != 0) return system_error("lock " + lock.string());
   Status all = Done{};
   for (const JobOutput& output : data->outputs) {
-    std::error_code ignored;
+    std::error_code failure;
     const fs::path source = home.outputs(job) / output.output;
-    if (output.uri.empty() || !fs::exists(source, ignored)) continue;
+    const fs::file_type kind = fs::status(source, failure).type();
+    if (kind == fs::file_type::none)
+      return system_error("read " + source.string(), failure.value());
+    if (output.uri.empty() || kind == fs::file_type::not_found) continue;
     const auto credentials = load_secrets(home.root, output.place.store);
     const Status done =
         credentials ? upload_tree(source, output.place, *credentials, "the submitting machine")

@@ -84,7 +84,8 @@ int resume_job(const ResumeOptions& options, const CommonOptions& common) {
       throw VerbEnd(plain_failure, "job " + found.row.name + " has not ended");
     }
     // Half an output is no version of anything.
-    const bool has_succeeded = found.row.exit_code == 0 || mentions(found.row.reason, "succeeded");
+    const bool has_succeeded =
+        found.row.exit_code == 0 || found.row.reason.starts_with("the ranks succeeded");
     or_end(finish_outputs(home, found.id(), has_succeeded), plain_failure,
            "cannot copy the outputs: ");
     notice("the outputs of " + found.row.name + " are in their stores", common);

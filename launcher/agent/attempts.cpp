@@ -144,7 +144,7 @@ AttemptStop::Find Attempts::finder(const LocalAttempt& attempt) const {
 void Attempts::handle(const StageTrees& request, std::string_view) {
   LocalAttempt* known = find(key_of(request));
   if (known != nullptr && known->start_request()) {
-    return site_.line.send(StageDone{request.job, request.attempt, {}});
+    return site_.line.send(staging_.done_again(key_of(request)));
   }
   forgotten_jobs_.erase(request.job);  // it was resumed
   staging_.stage(request);
@@ -225,6 +225,7 @@ void Attempts::handle(const LookAtRanks& request, std::string_view) {
       inspect_limit,
       [this, seen, ranks](Result<std::string> frame) mutable {
         if (frame) return site_.line.send_encoded(std::move(*frame));
+        seen.storage = trouble_of_streams(site_.run.path, seen.job, seen.attempt);
         for (const RankProcesses& one : ranks) {
           seen.ranks.push_back(
               {one.rank, {"reading more of the node failed: " + frame.error().message}});

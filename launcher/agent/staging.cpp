@@ -111,7 +111,9 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
     if (staged.stream_cache) {
       const auto directory = stream_directory(run.path, request.job, request.attempt, data.input);
       const Status begun =
-          begin_stream(data, directory, *staged.stream_cache, run.node.value, tell);
+          begin_stream(data, directory,
+                       {cache_of(data, run) + "/streams", *staged.stream_cache, staged.first_file},
+                       run.node.value, tell);
       if (!begun) return StagingFailure{begun.error().message};
       staged.path = (directory / "mount" / "d").string();
       streamed.push_back(data.input);
@@ -187,10 +189,17 @@ void AttemptStaging::stage(const StageTrees& request) {
   const AttemptKey key = key_of(request);
   if (Status opened = open_store(); !opened) return fail(key, opened.error().message);
   Entry& entry = entries_[key];
-  if (entry.is_staged) return line_.send(StageDone{key.job, key.attempt, {}});
+  if (entry.is_staged) return line_.send(done_again(key));
   entry.request = request;
   entry.wanted.clear();
   if (!entry.is_looking) look(key);
+}
+
+StageDone AttemptStaging::done_again(const AttemptKey& key) const {
+  const auto found = entries_.find(key);
+  StageDone done{key.job, key.attempt, {}};
+  if (found != entries_.end()) done.streamed = found->second.streamed;
+  return done;
 }
 
 void AttemptStaging::look(const AttemptKey& key) {
@@ -236,6 +245,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
   } else if (const auto* done = std::get_if<StageDone>(&*answer)) {
     if (!done->error.empty()) return fail(key, done->error, done->lasting);
     entry.is_staged = true;
+    entry.streamed = done->streamed;
     entry.request.trees.clear();
     entry.request.image.reset();
     entry.request.data.clear();

@@ -36,6 +36,8 @@ class AttemptStaging {
   ~AttemptStaging();
 
   void stage(const StageTrees& request);
+  // Of an attempt that is staged, for a controller that has not heard it.
+  StageDone done_again(const AttemptKey& key) const;
   void receive(const BlobData& piece, std::string_view payload);
   // The controller's connection is gone: unfinished blobs begin anew.
   void line_lost();
@@ -53,6 +55,7 @@ class AttemptStaging {
   struct Entry {
     StageTrees request;
     std::set<std::string> wanted;
+    std::vector<std::string> streamed;
     std::vector<Fd> held;  // trees in the cache of data, until the attempt ends
     BootTime moved_at{0};
     BootTime told_at{0};

@@ -96,11 +96,12 @@ std::int64_t bytes_of_objects(const fs::path& root, bool removes,
   return bytes;
 }
 
-// What its holder will still fetch stands in the lock of an incoming tree.
+// What its holder will still fetch stands in the lock of an incoming tree. Always as many digits:
+// another may read meanwhile.
 void reserve(const Fd& lock, std::int64_t bytes) {
-  const std::string text = std::to_string(bytes) + "\n";
-  const bool is_written =
-      ::ftruncate(lock.get(), 0) == 0 && ::pwrite(lock.get(), text.data(), text.size(), 0) > 0;
+  std::string text = std::to_string(std::max<std::int64_t>(bytes, 0));
+  text.insert(0, 20 - text.size(), '0');
+  const bool is_written = ::pwrite(lock.get(), text.data(), text.size(), 0) > 0;
   static_cast<void>(is_written);  // on a full disk nobody else finds room either
 }
 
@@ -118,6 +119,18 @@ std::int64_t reserved_by_others(const fs::path& root, const Fd& own) {
   return bytes;
 }
 
+// For a tree that makes way for another.
+std::string unused_name(const std::string& manifest) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  return manifest + "." + std::to_string(::getpid()) + "." + std::to_string(now);
+}
+
+// A directory that moves is written to.
+bool move_tree(const fs::path& from, const fs::path& to) {
+  ::chmod(from.c_str(), 0755);
+  return ::rename(from.c_str(), to.c_str()) == 0;
+}
+
 // Of trees that nobody holds, the one that was used longest ago.
 bool remove_oldest_tree(const DataCache& cache, const fs::path& root) {
   std::vector<std::pair<std::int64_t, std::string>> trees;
@@ -130,11 +143,17 @@ bool remove_oldest_tree(const DataCache& cache, const fs::path& root) {
   std::ranges::sort(trees);
   for (const auto& [used, name] : trees) {
     const std::string held = name.substr(0, name.find('.'));  // of one that was replaced, too
-    const auto lock = locked(root / "locks" / held, LOCK_EX);
+    auto lock = locked(root / "locks" / held, LOCK_EX);
     if (!lock) continue;
-    remove_all_of(cache.tree(name));
-    if (held == name) ::unlink((root / "locks" / name).c_str());
-    return true;
+    std::string going = name;
+    if (held == name) {  // out of the way of who wants it again: its removal may take minutes
+      going = unused_name(name);
+      if (!move_tree(cache.tree(name), cache.tree(going))) continue;
+      ::unlink((root / "locks" / name).c_str());
+      lock.reset();
+    }
+    remove_all_of(cache.tree(going));
+    if (::access(cache.tree(going).c_str(), F_OK) != 0) return true;
   }
   return false;
 }
@@ -187,13 +206,9 @@ Result<std::string> md5_of_file(const fs::path& path, const TellData& tell) {
 
 // The store refuses whoever asks with these credentials, from wherever.
 bool is_refusal(std::string_view message) {
-  constexpr std::array words{"AuthenticationFailed",
-                             "AuthorizationFailure",
-                             "AccessDenied",
-                             "InvalidAccessKeyId",
-                             "SignatureDoesNotMatch",
-                             "401 ",
-                             "403 "};
+  constexpr std::array words{"AuthenticationFailed", "AuthorizationFailure",  "AccessDenied",
+                             "InvalidAccessKeyId",   "SignatureDoesNotMatch", "401 Unauthorized",
+                             "403 Forbidden"};
   return std::ranges::any_of(words, [&](const char* word) { return mentions(message, word); });
 }
 
@@ -220,7 +235,7 @@ struct Staging {
       fs::remove_all(incoming, ignored);
       fetch(missing_files(), incoming / "files", lock);
       built = cache.build(data.manifest, manifest);
-      if (built || missing_files().empty()) break;
+      if (built) break;
     }
     fs::remove_all(incoming, ignored);
     had(std::move(built));
@@ -244,7 +259,7 @@ struct Staging {
     std::int64_t needed = 0;
     for (const DataFile* file : missing) needed += file->bytes;
     all_bytes = done_bytes + needed;
-    if (auto room = cache.make_room(needed, data.size, lock, &manifest); !room) {
+    if (auto room = cache.make_room(needed, data.size, lock, &manifest, tell); !room) {
       throw StagingFailure{"node " + node + ": " + room.error().message, false, true};
     }
     Files part;
@@ -254,7 +269,7 @@ struct Staging {
       bytes += file->bytes;
       const bool is_full = bytes >= part_bytes || part.size() >= part_files;
       if (!is_full && file != missing.back()) continue;
-      fetch_part(part, to);
+      fetch_part(part, to, lock, needed);
       needed -= bytes;
       reserve(lock, needed);
       part.clear();
@@ -262,10 +277,14 @@ struct Staging {
     }
   }
 
-  void fetch_part(const Files& part, const fs::path& to) {
+  // `left`: bytes, with those of later parts.
+  void fetch_part(const Files& part, const fs::path& to, const Fd& lock, std::int64_t left) {
     RcloneRequest request{{"copy", data.source, to.string(), "--transfers=16", "--checkers=16"},
                           data.config};
-    request.on_progress = [this](std::int64_t bytes, double per_s) { tell_of(bytes, per_s); };
+    request.on_progress = [&](std::int64_t bytes, double per_s) {
+      reserve(lock, left - bytes);
+      tell_of(bytes, per_s);
+    };
     for (const DataFile* file : part) request.files += rclone_name(file->path) + "\n";
     if (const auto failure = run_rclone(request)) {
       const std::string here = "node " + node;
@@ -344,7 +363,7 @@ std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_
   std::int64_t factor = 1;
   for (const std::string_view one : units) {
     if (number && (unit == one || (one.empty() && unit == "b"))) {
-      if (std::abs(*number) > INT64_MAX / factor) return std::nullopt;
+      if (*number > INT64_MAX / factor || *number < -INT64_MAX / factor) return std::nullopt;
       const std::int64_t bytes = *number * factor;
       return bytes >= 0 ? bytes : std::max<std::int64_t>(free_bytes + bytes, 0);
     }
@@ -424,11 +443,13 @@ Status DataCache::keep(const fs::path& fetched, const std::string& name,
   if (!is_safe) return system_error("keep " + fetched.string());
   std::error_code ignored;
   fs::create_directory(path.parent_path(), ignored);
-  // A second name: what has one alone may be removed to make room. What is there under the first
-  // was looked at before and is not the object.
-  ::unlink(path.c_str());
-  if (::link(fetched.c_str(), path.c_str()) == 0 || errno == EEXIST) return Done{};
-  return system_error("keep " + path.string());
+  // A second name: what has one alone may be removed to make room.
+  const fs::path made = path.string() + "." + std::to_string(::getpid());
+  ::unlink(made.c_str());
+  const bool is_kept =
+      ::link(fetched.c_str(), made.c_str()) == 0 && ::rename(made.c_str(), path.c_str()) == 0;
+  ::unlink(made.c_str());
+  return is_kept ? Status(Done{}) : system_error("keep " + path.string());
 }
 
 Status DataCache::build(const std::string& manifest, const DataManifest& files) const {
@@ -443,18 +464,14 @@ Status DataCache::build(const std::string& manifest, const DataManifest& files) 
     }
   }
   set_modes(made, 0555);
-  ::chmod(made.c_str(), 0755);  // a directory that moves is written to
+  ::chmod(made.c_str(), 0755);
   // Another job may be reading what is there, and goes on: it is removed when nobody does.
-  const std::string place = tree(manifest).string();
-  const std::string old =
-      place + "." + std::to_string(::getpid()) + "." +
-      std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+  const fs::path place = tree(manifest), old = tree(unused_name(manifest));
   ::chmod(place.c_str(), 0755);
   if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
-    static_cast<void>(::rename(made.c_str(), old.c_str()));
-  } else if ((::rename(place.c_str(), old.c_str()) != 0 && errno != ENOENT) ||
-             ::rename(made.c_str(), place.c_str()) != 0) {
-    return system_error("make " + place);
+    move_tree(made, old);
+  } else if ((!move_tree(place, old) && errno != ENOENT) || !move_tree(made, place)) {
+    return system_error("make " + place.string());
   }
   ::chmod(place.c_str(), 0555);
   return Done{};
@@ -468,9 +485,14 @@ DataCache::Room DataCache::room(const std::string& size, const std::string& shar
 }
 
 Status DataCache::make_room(std::int64_t bytes, const std::string& size, const Fd& lock,
-                            const DataManifest* files) const {
+                            const DataManifest* files, const TellData& tell) const {
   const Fd one(::open((root_ / "locks").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!one || ::flock(one.get(), LOCK_EX) != 0) return system_error("lock " + root_.string());
+  if (!one) return system_error("open " + root_.string());
+  for (int looks = 0; ::flock(one.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("lock " + root_.string());
+    if (tell) tell("data: another job makes room in the cache" + std::string(1 + looks % 3, '.'));
+    std::this_thread::sleep_for(lock_look);
+  }
   std::error_code ignored;
   const auto limit = share_of(size, static_cast<std::int64_t>(fs::space(root_, ignored).capacity));
   const auto free = [&] { return static_cast<std::int64_t>(fs::space(root_, ignored).available); };
@@ -488,8 +510,10 @@ Status DataCache::make_room(std::int64_t bytes, const std::string& size, const F
     return does;
   };
   if (fits()) return Done{};
-  held = others + bytes_of_objects(root_, true, wanted);
-  while (!fits() && remove_oldest_tree(*this, root_)) {
+  const bool can_fit = others + bytes <= *limit;  // else nothing is removed for it
+  if (can_fit) held = others + bytes_of_objects(root_, true, wanted);
+  for (int removed = 1; can_fit && !fits() && remove_oldest_tree(*this, root_); ++removed) {
+    if (tell) tell("data: " + std::to_string(removed) + " trees of the cache removed");
     held = others + bytes_of_objects(root_, true, wanted);
   }
   if (fits()) return Done{};
@@ -501,10 +525,12 @@ Status DataCache::make_room(std::int64_t bytes, const std::string& size, const F
 
 namespace {
 
-StagedTree to_stream(const StagedData& data, const DataCache::Room& room) {
+StagedTree to_stream(const StagedData& data, const DataCache::Room& room,
+                     const std::string& first_file) {
   StagedTree tree;
-  tree.stream_cache =
-      data.mount_cache.empty() ? room.share : mount_cache_bytes(data.mount_cache, room.free);
+  tree.first_file = first_file;
+  tree.stream_cache = data.mount_cache.empty() ? std::min(room.share, room.free / 2)
+                                               : mount_cache_bytes(data.mount_cache, room.free);
   if (!tree.stream_cache) {
     tree.failure = {"DATASET_MOUNT_CACHE_SIZE: expected bytes or a size such as '500 MB', got " +
                         quoted_text(data.mount_cache),
@@ -519,6 +545,7 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
                       const std::string& cache_directory, const std::string& node,
                       const TellData& tell) {
   StagedTree staged;
+  std::string first_file;
   try {
     if (content_hash_of(manifest_bytes) != data.manifest) {
       throw StagingFailure{"the list of the data's files is damaged on node " + node};
@@ -529,13 +556,14 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
     const DataCache::Room room = cache.room(data.size, data.stage_below);
     const bool is_large = data.how == "auto" && manifest.bytes() > room.share &&
                           !cache.is_whole(data.manifest, manifest);
-    if (data.how == "stream" || is_large) return to_stream(data, room);
+    first_file = manifest.files.front().path;
+    if (data.how == "stream" || is_large) return to_stream(data, room, first_file);
     staged.fetched_bytes = Staging{data, manifest, cache, node, tell}.run();
   } catch (const StagingFailure& failure) {
     staged.failure = failure;
     const bool may_stream = failure.lacks_room && data.how == "auto";
     const auto cache = may_stream ? DataCache::open(cache_directory) : Error{};
-    if (cache) return to_stream(data, cache->room(data.size, data.stage_below));
+    if (cache) return to_stream(data, cache->room(data.size, data.stage_below), first_file);
   }
   return staged;
 }

@@ -71,7 +71,7 @@ class DataCache {
   // much there is, and how much is in use. What `files` wants stays, and what others are about to
   // fetch is reckoned with. `lock` is the one by which this caller fetches.
   Status make_room(std::int64_t bytes, const std::string& size, const Fd& lock = Fd(),
-                   const DataManifest* files = nullptr) const;
+                   const DataManifest* files = nullptr, const TellData& tell = {}) const;
 
  private:
   explicit DataCache(std::filesystem::path root) : root_(std::move(root)) {}
@@ -87,7 +87,9 @@ struct StagingFailure {
 
 struct StagedTree {
   std::string path;
-  std::optional<std::int64_t> stream_cache{};  // not staged but to be mounted, with so many bytes
+  // Not staged but to be mounted, where so many bytes may be kept; the file to ask for.
+  std::optional<std::int64_t> stream_cache{};
+  std::string first_file{};
   std::optional<StagingFailure> failure{};
   std::int64_t fetched_bytes = 0;
 };

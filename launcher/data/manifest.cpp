@@ -20,6 +20,7 @@ constexpr std::size_t most_path_bytes = 4096 - 256;  // with the directory of a 
 constexpr std::size_t most_name_bytes = 255;         // NAME_MAX
 // A petabyte in one file: beyond what any of the stores holds.
 constexpr std::int64_t most_file_bytes = std::int64_t{1} << 50;
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;
 
 std::string why_not(const std::string& path) {
   if (const std::string reason = unsafe_path_reason(path); !reason.empty()) return reason;
@@ -108,7 +109,10 @@ Status put_in_order(std::vector<DataFile>& files) {
   if (twice != files.end()) {
     return Error{"the store lists " + quoted_text(twice->path) + " twice"};
   }
+  std::int64_t bytes = 0;
   for (const DataFile& file : files) {
+    if (file.bytes > most_bytes - bytes) return Error{"the store lists more than an exabyte"};
+    bytes += file.bytes;
     for (std::size_t at = 0; (at = file.path.find('/', at)) != file.path.npos; ++at) {
       const std::string_view directory = std::string_view(file.path).substr(0, at);
       if (!std::ranges::binary_search(files, directory, {}, &DataFile::path)) continue;

@@ -114,8 +114,9 @@ std::string error_in(std::string_view text, const RcloneRequest& request) {
   RcloneLine line;
   try {
     read_json(Json::parse(text), line);
-  } catch (const std::exception&) {
-    return {};
+  } catch (const std::exception&) {  // of its arguments it speaks before it has a log
+    const bool is_word = text.starts_with("Error: ") || text.starts_with("Fatal error: ");
+    return is_word ? shortened(without_controls(text), most_error_bytes) : "";
   }
   if (line.stats) {
     if (request.on_progress) request.on_progress(line.stats->bytes, line.stats->speed);
@@ -125,6 +126,26 @@ std::string error_in(std::string_view text, const RcloneRequest& request) {
   if (!line.object.empty()) line.msg = line.object + ": " + line.msg;
   const std::string told = redacted(line.msg, secrets_in_config(request.config));
   return shortened(without_controls(told), most_error_bytes);
+}
+
+// Whether there are any; one that leads elsewhere than to a file below `root`. What it leads to may
+// be a secret of who copies, or a circle.
+std::pair<bool, std::string> links_below(const std::filesystem::path& root) {
+  namespace fs = std::filesystem;
+  std::error_code failure, dangling;
+  const std::string inside = fs::canonical(root, failure).string() + "/";
+  bool is_any = false;
+  for (fs::recursive_directory_iterator entry(root, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    if (!entry->is_symlink()) continue;
+    is_any = true;
+    const fs::path target = fs::canonical(entry->path(), dangling);
+    const bool is_file = !dangling && fs::is_regular_file(target, dangling);
+    if (!is_file || !target.string().starts_with(inside)) {
+      return {true, entry->path().lexically_relative(root).string()};
+    }
+  }
+  return {is_any, {}};
 }
 
 }  // namespace
@@ -246,13 +267,19 @@ Status upload_tree(const std::filesystem::path& source, const PlaceInStore& plac
                    const Credentials& credentials, const std::string& machine) {
   const auto config = rclone_config(place.store, credentials);
   if (!config) return config.error();
-  const auto failure = run_rclone({{place.is_file ? "copyto" : "copy", source.string(),
-                                    rclone_place(place.store, place.path), "--transfers=8"},
-                                   *config});
-  if (!failure) return Done{};
-  return Error{failure->text("cannot copy to " + quoted_text(place.path) + " of the datastore " +
-                                 quoted_text(place.store.name),
-                             machine)};
+  RcloneRequest request{{place.is_file ? "copyto" : "copy", source.string(),
+                         rclone_place(place.store, place.path), "--transfers=8"},
+                        *config};
+  const auto [links, other] = links_below(source);
+  if (links && other.empty()) request.words.emplace_back("--copy-links");
+  if (const auto failure = run_rclone(request)) {
+    return Error{failure->text("cannot copy to " + quoted_text(place.path) + " of the datastore " +
+                                   quoted_text(place.store.name),
+                               machine)};
+  }
+  if (other.empty()) return Done{};
+  return Error{"links were not copied, as " + quoted_text(other) +
+               " does not lead to a file of the output"};
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ constexpr auto step = 200ms;
 constexpr auto ask_interval = 10s;
 constexpr auto silence_told = 60s;
 constexpr Milliseconds unmount_limit{10'000};
+constexpr std::int64_t least_cache = std::int64_t{1} << 20;  // of 0 rclone makes no limit
 
 bool is_mounted(const fs::path& directory) {
   struct statfs facts {};
@@ -53,7 +55,9 @@ void unmount(const fs::path& directory) {
 void remove_stream(const fs::path& directory) {
   unmount(directory / "mount");
   std::error_code failure;
-  fs::remove_all(directory / "cache", failure);
+  const fs::path kept = fs::read_symlink(directory / "cache", failure);
+  if (!failure && kept.parent_path().filename() == "streams") fs::remove_all(kept, failure);
+  fs::remove(directory / "cache", failure);
   if (::rmdir((directory / "mount").c_str()) != 0 && errno != ENOENT) return;
   fs::remove(directory / "why", failure);
   fs::remove(directory, failure);
@@ -93,8 +97,8 @@ pid_t begin_child(Work work) {
 
 class Keeper {
  public:
-  Keeper(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes)
-      : data_(data), directory_(directory), cache_bytes_(cache_bytes) {}
+  Keeper(const StagedData& data, const fs::path& directory, const StreamCache& cache)
+      : data_(data), directory_(directory), cache_(cache) {}
 
   // Until nobody holds the lock.
   void run(const Fd& lock) {
@@ -120,7 +124,7 @@ class Keeper {
     const auto failure = run_rclone(
         {{"mount", "all:", (directory_ / "mount").string(), "--read-only", "--vfs-cache-mode=full",
           "--dir-cache-time=1000h", "--attr-timeout=1h", "--vfs-read-ahead=256M",
-          "--vfs-cache-max-size=" + std::to_string(cache_bytes_),
+          "--vfs-cache-max-size=" + std::to_string(std::max(cache_.bytes, least_cache)),
           "--cache-dir=" + (directory_ / "cache").string()},
          mount_config(data_)});
     say_why(directory_, "the mount of the data of input " + quoted_text(data_.input) + " ended" +
@@ -143,7 +147,7 @@ class Keeper {
     if (asking_ == 0 && now - asked_ > ask_interval) {
       asked_ = now;
       asking_ = begin_child([this] {
-        return run_rclone({{"lsjson", "--stat", data_.source}, data_.config}) ? 1 : 0;
+        return run_rclone({{"lsjson", "--stat", asked_for_}, data_.config}) ? 1 : 0;
       });
     }
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - answered_);
@@ -154,7 +158,10 @@ class Keeper {
 
   const StagedData& data_;
   const fs::path& directory_;
-  std::int64_t cache_bytes_;
+  const StreamCache& cache_;
+  // One object: a directory would be listed.
+  std::string asked_for_ =
+      data_.source + (data_.source.ends_with(':') ? "" : "/") + rclone_name(cache_.first_file);
   pid_t mount_ = 0;
   pid_t asking_ = 0;
   Steady::time_point asked_ = Steady::now();
@@ -164,7 +171,7 @@ class Keeper {
 // With none of the agent's descriptors. It stays in the agent's session, by which it is known not
 // to be a process of the attempt.
 [[noreturn]] void become_keeper(const StagedData& data, const fs::path& directory,
-                                std::int64_t cache_bytes) {
+                                const StreamCache& cache) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, "muster-stream");
   ::close_range(0, ~0U, 0);
@@ -173,7 +180,7 @@ class Keeper {
     ::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);
   }
   const Fd lock(::open((directory.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (lock) Keeper(data, directory, cache_bytes).run(lock);
+  if (lock) Keeper(data, directory, cache).run(lock);
   ::_exit(0);
 }
 
@@ -200,9 +207,16 @@ Result<Fd> hold_stream(const fs::path& directory) {
     return made.error();
   }
   const std::string file = directory.string() + ".lock";
-  Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0) return system_error("lock " + file);
-  return lock;
+  // It may be removed between the two calls.
+  for (int tries = 0; tries < 5; ++tries) {
+    Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    struct stat ours {
+    }, named{};
+    if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0) break;
+    const bool is_there = ::fstat(lock.get(), &ours) == 0 && ::stat(file.c_str(), &named) == 0;
+    if (is_there && ours.st_ino == named.st_ino) return lock;
+  }
+  return system_error("lock " + file);
 }
 
 Status begin_stream(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes,
@@ -210,14 +224,17 @@ Status begin_stream(const StagedData& data, const fs::path& directory, std::int6
   if (rclone_program().empty()) return Error{RcloneFailure{}.text("", "node " + node)};
   if (std::string why = why_no_fuse(node); !why.empty()) return Error{std::move(why)};
   remove_stream(directory);
-  for (const char* part : {"", "mount", "cache"}) {
-    if (auto made = open_private_directory((directory / part).string()); !made) {
-      return made.error();
-    }
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  const fs::path kept = cache.parent / (directory.filename().string() + "." + std::to_string(now));
+  for (const fs::path& part : {directory, directory / "mount", kept}) {
+    if (auto made = open_private_directory(part.string()); !made) return made.error();
+  }
+  if (::symlink(kept.c_str(), (directory / "cache").c_str()) != 0) {
+    return system_error("make " + (directory / "cache").string());
   }
   const pid_t child = ::fork();
   if (child < 0) return system_error("start a process");
-  if (child == 0) become_keeper(data, directory, cache_bytes);
+  if (child == 0) become_keeper(data, directory, cache);
   for (const auto until = Steady::now() + mount_limit; Steady::now() < until;) {
     if (is_mounted(directory / "mount")) return Done{};
     if (std::string why = text_of_file(directory / "why"); !why.empty()) return Error{why};
@@ -245,8 +262,9 @@ void remove_left_streams(const std::string& root) {
     if (entry->path().extension() != ".lock") continue;
     const Fd lock(::open(entry->path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    remove_stream(fs::path(entry->path()).replace_extension());
-    ::unlink(entry->path().c_str());
+    const fs::path directory = fs::path(entry->path()).replace_extension();
+    remove_stream(directory);
+    if (!fs::exists(fs::symlink_status(directory))) ::unlink(entry->path().c_str());
   }
 }
 

@@ -3,7 +3,7 @@
 //
 //   streams/<name>.lock   held (flock, shared) by the agent until the attempt ends, or it dies
 //   streams/<name>/mount  with `d` in it, which is the data
-//   streams/<name>/cache  rclone's
+//   streams/<name>/cache  a link to what rclone keeps, in the cache of data
 //   streams/<name>/why    while the store does not answer: one sentence
 #pragma once
 
@@ -21,9 +21,16 @@ std::filesystem::path stream_directory(const std::string& root, const JobId& job
                                        const std::string& input);
 Result<Fd> hold_stream(const std::filesystem::path& directory);
 
+// What a stream may keep, and where; what it asks for to see whether the store answers.
+struct StreamCache {
+  std::filesystem::path parent;  // `streams` in the cache of data
+  std::int64_t bytes = 0;
+  std::string first_file;
+};
+
 // Blocks until the data can be read at `directory`/mount/d.
 Status begin_stream(const StagedData& data, const std::filesystem::path& directory,
-                    std::int64_t cache_bytes, const std::string& node, const TellData& tell);
+                    const StreamCache& cache, const std::string& node, const TellData& tell);
 
 // Why a store that an attempt reads from does not answer; empty: all do.
 std::string trouble_of_streams(const std::string& root, const JobId& job, AttemptId attempt);

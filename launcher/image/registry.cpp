@@ -161,19 +161,25 @@ void visit_instructions(std::string_view dockerfile, const Visit& visit) {
   BuildArguments arguments;
   std::set<std::string> stages = {"scratch"};
   while (!dockerfile.empty()) {
-    std::string text;
+    std::string text, whole;  // as it is written; on one line, without remarks
     for (bool goes_on = true; goes_on && !dockerfile.empty();) {
       const std::string_view line = take_until(dockerfile, '\n');
-      goes_on = trimmed(line).ends_with('\\') || (!text.empty() && trimmed(line).starts_with('#'));
-      text += (text.empty() ? "" : "\n") + std::string(line);
+      const std::string_view code = trimmed(line);
+      const bool is_first = text.empty();
+      text += (is_first ? "" : "\n") + std::string(line);
+      if (code.empty() || code.starts_with('#')) {
+        if (is_first) break;
+        continue;
+      }
+      goes_on = code.ends_with('\\');
+      whole += line.substr(0, line.rfind(code.back()) + (goes_on ? 0 : 1));
     }
-    const std::string whole = replaced(replaced(text, "\\\r\n", " "), "\\\n", " ");
     auto words = words_in(whole);
     take_argument(words, arguments);
     std::map<std::string, std::string> images;
     for (const std::string& written : images_of(words)) {
       const std::string image = filled_in(written, arguments);
-      const bool is_number = image.find_first_not_of("0123456789") == image.npos;
+      const bool is_number = is_made_of(image, "0123456789") && lower_case(words[0]) != "from";
       if (!is_number && !stages.contains(lower_case(image))) images[written] = image;
     }
     visit(text, images);
@@ -316,7 +322,8 @@ std::string with_base_images(std::string_view dockerfile,
   visit_instructions(dockerfile, [&](std::string text, const auto& images) {
     for (const auto& [written, image] : images) {
       const auto other = others.find(image);
-      if (other != others.end()) text.replace(text.find(written), written.size(), other->second);
+      const std::size_t at = text.find(written);
+      if (other != others.end() && at != text.npos) text.replace(at, written.size(), other->second);
     }
     all += text + "\n";
   });

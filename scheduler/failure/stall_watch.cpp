@@ -166,7 +166,8 @@ void StallWatch::unheard(bool is_any_agent, Milliseconds now) {
 void StallWatch::seen(RankId rank, const std::vector<std::string>& lines,
                       const std::string& storage) {
   evidence_[rank] = lines;
-  if (!storage.empty()) storage_ = storage;
+  storage_.erase(rank);
+  if (!storage.empty()) storage_[rank] = storage;
   evidence_is_news_ = true;
 }
 
@@ -228,7 +229,7 @@ StallSeen StallWatch::record_of(const Finding& finding) const {
   if (is_stuck && !storage_.empty()) {
     record.rank.reset();
     record.blamed.reset();
-    record.sentence = storage_ + where();
+    record.sentence = storage_.begin()->second + where();
   }
   return record;
 }

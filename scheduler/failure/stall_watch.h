@@ -175,7 +175,7 @@ class StallWatch {
   std::set<NodeId> busy_networks_;
   std::map<RankId, std::vector<std::string>> evidence_;
   bool evidence_is_news_ = false;
-  std::string storage_;  // why data do not come, which then is nobody's fault
+  std::map<RankId, std::string> storage_;  // why data do not come, which then is nobody's fault
   std::optional<Finding> told_;
   int tellings_ = 0;
   bool is_heir_ = false;  // what was told last is not of its own finding

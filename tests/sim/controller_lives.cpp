@@ -88,6 +88,7 @@ void World::start_controller() {
         Controller::Process{[] { return false; }, [] {},
                             [this, life = life_](const auto& argv, Milliseconds, auto done) {
                               run_here(life, argv, done);
+                              return [] {};
                             }});
     if (auto started = controller_->start(); !started) {
       promises_.broken("the controller does not start: " + started.error().message);

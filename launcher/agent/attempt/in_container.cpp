@@ -142,7 +142,11 @@ std::vector<std::string> LocalAttempt::mounts() const {
     add(directory);
   }
   if (start_->mpi) add(layout_.mpi_scratch);
-  for (const auto& [name, path] : paths_.inputs) add(path_exists(path) ? path : "");
+  // Not through a link: behind it may be a mount whose store is away.
+  for (const auto& [name, path] : paths_.inputs) {
+    const bool is_there = std::filesystem::exists(std::filesystem::symlink_status(path));
+    add(is_there ? path : "");
+  }
   for (const auto& [name, path] : paths_.outputs) {
     add(std::filesystem::path(path).parent_path().string());
   }

@@ -1,5 +1,6 @@
 #include "launcher/controller/agents/deliveries.h"
 
+#include <algorithm>
 #include <set>
 
 #include "scheduler/state/lookup.h"
@@ -52,7 +53,11 @@ void OutputDeliveries::follow() {
 void OutputDeliveries::begin(const Key& key, const Attempt& attempt) {
   if (!run_) return observer_.observe(OutputsDelivered{key.first, key.second, {}});
   const auto& why = phase_of<Collecting>(attempt)->why;
-  const bool is_over = why && why->reason == StopReason::finished;
+  // Half an output is no version of anything.
+  const bool is_whole = std::ranges::all_of(attempt.nodes, [](const AttemptNode& node) {
+    return is_released(node) || !has_started(node) || has_delivered(node);
+  });
+  const bool is_over = is_whole && why && why->reason == StopReason::finished;
   std::vector<std::string> words{binary_,         "agent",
                                  "upload",        home_.root.string(),
                                  key.first.value, is_over ? "finished" : "goes-on"};

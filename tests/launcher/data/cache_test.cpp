@@ -1,6 +1,8 @@
 #include "launcher/data/cache.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/staging/content_hash.h"
 #include "scheduler/text/text.h"
@@ -80,6 +82,57 @@ TEST_CASE("a tree whose file was written to is not whole") {
   ::chmod(file.c_str(), 0644);
   std::ofstream(file) << "other";
   CHECK(!cache->is_whole(id_of("one"), manifest));
+}
+
+TEST_CASE("a tree with a file more is not whole") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  const DataManifest manifest = put_tree(*cache, folder, "one", 5);
+  ::chmod(cache->tree(id_of("one")).c_str(), 0755);
+  folder.write("cache/trees/" + id_of("one") + "/planted", "x");
+  CHECK(!cache->is_whole(id_of("one"), manifest));
+}
+
+TEST_CASE("who reads a tree that is made anew keeps the old one, until nobody does") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  const DataManifest manifest = put_tree(*cache, folder, "one", 5);
+  auto held = cache->hold(id_of("one"));
+  const Fd reader(::open(cache->tree(id_of("one")).c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(cache->build(id_of("one"), manifest));
+  CHECK(cache->is_whole(id_of("one"), manifest));
+  CHECK(::faccessat(reader.get(), "file", R_OK, 0) == 0);
+  CHECK(!cache->make_room(100, "100"));
+  CHECK(::faccessat(reader.get(), "file", R_OK, 0) == 0);
+  held.reset();
+  CHECK(cache->make_room(100, "100"));
+  CHECK(std::filesystem::is_empty(folder / "cache/trees"));
+}
+
+TEST_CASE("two that fetch at once do not count on the same room") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  const auto tell = [](std::string_view) {};
+  const auto one = cache->fetching(id_of("one"), tell);
+  auto other = cache->fetching(id_of("other"), tell);
+  REQUIRE(cache->make_room(600, "1000", *one));
+  CHECK(!cache->make_room(600, "1000", *other));
+  CHECK(cache->make_room(400, "1000", *other));
+  CHECK(!cache->make_room(700, "1000", *one));
+  *other = Fd();  // it is gone
+  CHECK(cache->make_room(700, "1000", *one));
+}
+
+TEST_CASE("what was verified for the same data is not removed to make room for the rest") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  const DataManifest manifest{"store", "two", {{"a", 600, 7, ""}, {"b", 600, 7, ""}}};
+  const std::string name = object_name(manifest, manifest.files[0]);
+  folder.write("cache/objects/" + name.substr(0, 2) + "/" + name, std::string(600, 'x'));
+  const auto lock = cache->fetching(id_of("two"), [](std::string_view) {});
+  CHECK(!cache->make_room(600, "1000", *lock, &manifest));
+  CHECK(std::filesystem::exists(cache->object(name)));
+  CHECK(cache->make_room(600, "1000", *lock));
 }
 
 TEST_CASE("what was not used for longest goes first, and nothing that is held") {

@@ -89,7 +89,7 @@ TEST_CASE("a cluster file has datastores and the cache of its nodes") {
   const ClusterFile file = read_cluster_file(
       "cluster.yml", text, in_project({{"/project/stores/blob.yml", blob_file}}));
   CHECK(!has_errors(file.findings));
-  CHECK(mentions(printed(file.findings), "note: data.stage_below"));
+  CHECK(file.data.stage_below == "40%");
   REQUIRE(file.datastores.size() == 2);
   CHECK(file.datastores[0].spec.name == "blob");
   CHECK(file.datastores[0].spec.account == "acct");

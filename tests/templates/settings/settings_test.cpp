@@ -81,6 +81,7 @@ const std::map<std::string, std::string>& legal_values() {
       {"mpi.arguments", "--mca,pml,ob1"},
       {"env.export", "torch,slurm"},
       {"remote_start", "true"},
+      {"data", R"({"train": "stream"})"},
   };
   return values;
 }
@@ -167,7 +168,8 @@ TEST_CASE("every setting is accepted among the properties and reaches the JobSpe
   for (const std::string& path : kept_as_text) {
     CHECK(job.spec.muster.other.at(path) == legal_values().at(path));
   }
-  CHECK(job.spec.muster.other.size() == kept_as_text.size());
+  CHECK(job.spec.muster.other.at("data.train") == "stream");
+  CHECK(job.spec.muster.other.size() == kept_as_text.size() + 1);
 }
 
 TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
@@ -177,6 +179,8 @@ TEST_CASE("every setting is accepted in the map and reaches the JobSpec") {
     const std::string shown = value.starts_with('[') ? value : '[' + value + ']';
     if (path == "placement.labels") {
       text += "  placement.labels: [a, '!b']\n";
+    } else if (path == "data") {
+      text += "  data: " + value + '\n';
     } else {
       text += "  " + path + ": " + (list ? shown : '\'' + value + '\'') + '\n';
     }

@@ -30,6 +30,7 @@ struct RemedyWorld : Observed, NodeListener {
                           [this](const auto& argv, Milliseconds, auto done) {
                             run_here.push_back(argv);
                             ended_here = done;
+                            return [] {};
                           },
                           *this};
   bool is_ours = false;
