@@ -136,12 +136,12 @@ int deliver_outputs(const Home& home, const JobId& job, bool has_finished,
                     std::span<const std::string> streamed) {
   const Status same = has_finished ? check_streamed(home, job, streamed) : Status(Done{});
   const Status done = finish_outputs(home, job, has_finished && same);
-  if (done && !same) return print_error(same.error().message, plain_failure, {});
-  if (done) return 0;
-  return print_error("outputs were not copied to their store: " + done.error().message +
-                         "; nothing is lost: `muster resume " + job.value +
-                         " --upload` copies them",
-                     plain_failure, {});
+  if (done && same) return 0;
+  write_all(Stream::err,
+            done ? same.error().message
+                 : "outputs were not copied to their store: " + done.error().message +
+                       "; nothing is lost: `muster resume " + job.value + " --upload` copies them");
+  return plain_failure;
 }
 
 // `muster agent …`: processes that muster starts itself. Their arguments come from muster, so they

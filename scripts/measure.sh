@@ -68,6 +68,7 @@ release() { :; }
 
 end() {
   local status=$? pid
+  set +e
   trap - EXIT
   for pid in $(controller_pids) $(agent_pids); do kill -9 "$pid" 2>/dev/null; done
   release

@@ -71,6 +71,8 @@ void Attempts::restore() {
     log_line("holds the output of " + key.job.value + " attempt " +
              std::to_string(key.attempt.value) + " of an earlier agent");
   }
+  std::error_code ignored;
+  if (!std::filesystem::exists(site_.run.path + "/streams", ignored)) return;
   tasks_.run(
       [root = site_.run.path](const ChildTasks::Tell&) {
         remove_left_streams(root);

@@ -219,7 +219,7 @@ Result<Fd> hold_stream(const fs::path& directory) {
   return system_error("lock " + file);
 }
 
-Status begin_stream(const StagedData& data, const fs::path& directory, std::int64_t cache_bytes,
+Status begin_stream(const StagedData& data, const fs::path& directory, const StreamCache& cache,
                     const std::string& node, const TellData& tell) {
   if (rclone_program().empty()) return Error{RcloneFailure{}.text("", "node " + node)};
   if (std::string why = why_no_fuse(node); !why.empty()) return Error{std::move(why)};

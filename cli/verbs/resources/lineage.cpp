@@ -153,11 +153,11 @@ int show_lineage(const std::string& typed, const CommonOptions& common) {
 std::map<std::string, Document> compared(const Lineage& lineage) {
   Document all = lineage.document;
   all.erase("job");
-  all.erase("outputs");
   all.erase("checkpoints");
   for (const auto& [key, value] : lineage.spec.items()) {
     if (key != "name" && key != "display_name" && !all.contains(key)) all[key] = value;
   }
+  all.erase("outputs");
   all["recorded"].erase("code.commit");
   return leaves(all);
 }
