@@ -181,6 +181,7 @@ class Keeper {
   }
   const Fd lock(::open((directory.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (lock) Keeper(data, directory, cache).run(lock);
+  if (!fs::exists(fs::symlink_status(directory))) ::unlink((directory.string() + ".lock").c_str());
   ::_exit(0);
 }
 

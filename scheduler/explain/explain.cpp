@@ -279,7 +279,7 @@ class Explainer {
   void tell(const CollectionBegun& record) {
     if (record.again_from) say("collecting outputs of " + record.again_from->value + " again");
   }
-  void tell(const DeliveryBegun&) { say("copying outputs to stores"); }
+  void tell(const DeliveryBegun&) { say("finishing what the job has in stores"); }
   void tell(const AttemptEnded& record) {
     report_followers();
     const AttemptCause& cause = record.cause;
