@@ -114,9 +114,14 @@ std::string error_in(std::string_view text, const RcloneRequest& request) {
   RcloneLine line;
   try {
     read_json(Json::parse(text), line);
-  } catch (const std::exception&) {  // of its arguments it speaks before it has a log
-    const bool is_word = text.starts_with("Error: ") || text.starts_with("Fatal error: ");
-    return is_word ? shortened(without_controls(text), most_error_bytes) : "";
+  } catch (const std::exception&) {
+    // What it says of its arguments, and as its last words: "2026/11/28 17:32:09 Failed to …".
+    constexpr std::size_t time_bytes = 20;
+    if (text.size() > time_bytes && text[4] == '/') text.remove_prefix(time_bytes);
+    const bool is_error = text.starts_with("Error: ") || text.starts_with("Failed to ");
+    if (!is_error) return {};
+    line.level = "error";
+    line.msg = std::string(text);
   }
   if (line.stats) {
     if (request.on_progress) request.on_progress(line.stats->bytes, line.stats->speed);

@@ -157,6 +157,8 @@ expect 0 "$MUSTER" submit "$work/away.yml" --name away
 until_true 20 test -e "$work/ran"
 stop_serving
 touch "$work/go"
+expect 90 "$MUSTER" run "$work/read.yml" --name nowhere
+has err "connection refused"
 expect 92 "$MUSTER" wait away
 has err "muster resume away --upload"
 [ "$(cat "$MUSTER_HOME/jobs/away/outputs/model/x")" = kept ] || fail "the output is lost"
