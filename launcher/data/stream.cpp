@@ -10,8 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cctype>
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <thread>
 #include <vector>
@@ -20,8 +21,6 @@
 #include "launcher/os/child.h"
 #include "launcher/os/private_directory.h"
 #include "launcher/os/read_file.h"
-#include "scheduler/text/duration.h"
-#include "scheduler/text/number.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
 
