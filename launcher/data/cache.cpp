@@ -386,17 +386,20 @@ fs::path DataCache::object(const std::string& name) const {
   return root_ / "objects" / name.substr(0, 2) / name;
 }
 
-std::optional<Fd> DataCache::hold(const std::string& manifest) const {
-  if (!is_content_hash(manifest)) return std::nullopt;
-  auto lock = locked(root_ / "locks" / manifest, LOCK_SH);
+std::optional<Fd> shared_lock(const fs::path& file) {
+  auto lock = locked(file, LOCK_SH);
   struct stat ours {
   }, named{};
   // It may have been removed between the two calls: then another would lock another file.
   const bool is_there = lock && ::fstat(lock->get(), &ours) == 0 &&
-                        ::stat((root_ / "locks" / manifest).c_str(), &named) == 0 &&
-                        ours.st_ino == named.st_ino;
-  if (!is_there) return std::nullopt;
-  ::futimens(lock->get(), nullptr);
+                        ::stat(file.c_str(), &named) == 0 && ours.st_ino == named.st_ino;
+  return is_there ? std::move(lock) : std::nullopt;
+}
+
+std::optional<Fd> DataCache::hold(const std::string& manifest) const {
+  if (!is_content_hash(manifest)) return std::nullopt;
+  auto lock = shared_lock(root_ / "locks" / manifest);
+  if (lock) ::futimens(lock->get(), nullptr);
   return lock;
 }
 

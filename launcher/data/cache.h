@@ -34,6 +34,9 @@ std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_byt
 // negative number: what stays free of the disk); nothing for other text.
 std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_t free_bytes);
 
+// Of a file that its last holder removes. Nothing where it cannot be had at once.
+std::optional<Fd> shared_lock(const std::filesystem::path& file);
+
 class DataCache {
  public:
   // Makes what is missing.

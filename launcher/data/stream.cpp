@@ -207,14 +207,8 @@ Result<Fd> hold_stream(const fs::path& directory) {
     return made.error();
   }
   const std::string file = directory.string() + ".lock";
-  // It may be removed between the two calls.
   for (int tries = 0; tries < 5; ++tries) {
-    Fd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    struct stat ours {
-    }, named{};
-    if (!lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0) break;
-    const bool is_there = ::fstat(lock.get(), &ours) == 0 && ::stat(file.c_str(), &named) == 0;
-    if (is_there && ours.st_ino == named.st_ino) return lock;
+    if (auto lock = shared_lock(file)) return std::move(*lock);
   }
   return system_error("lock " + file);
 }
