@@ -63,6 +63,33 @@ until_true() { # SECONDS COMMAND…
   die "not within $1 s: ${*:2}"
 }
 
+# For scripts in a network and with mounts of their own (`unshare -m -n`), where no other process
+# is: PID GROUP - COMMAND of each.
+processes() {
+  ps -eo pid=,pgid=,netns=,args= |
+    awk -v own="$(readlink /proc/self/ns/net | tr -cd 0-9)" '$3 == own { $3 = "-"; print }'
+}
+all_end() {
+  # shellcheck disable=SC2046
+  ! kill -9 $(processes | awk -v self=$$ '$1 != self && !/ -$/ { print $1 }') 2>/dev/null
+}
+# After `begin`: `lo`, a home directory and a store of podman's that are this script's alone.
+stand_apart() {
+  ip link set lo up
+  mkdir -p "$work"/{lib,run,tmp,user/.docker,user/.config/containers}
+  mkdir -p /var/lib/containers /run/containers /run/libpod
+  mount --bind "$work/lib" /var/lib/containers
+  mount --bind "$work/run" /run/containers
+  mount --bind "$work/tmp" /run/libpod
+  mount -t tmpfs tmpfs /dev/shm # podman's locks, which go with its store
+  export HOME=$work/user
+  unset REGISTRY_AUTH_FILE DOCKER_CONFIG
+}
+come_back() {
+  comes_true 10 all_end
+  umount -lR /var/lib/containers 2>/dev/null
+}
+
 # Scripts that hold more than processes (a cluster) define this.
 release() { :; }
 
