@@ -21,6 +21,8 @@
 #include "cli/client/start.h"
 #include "cli/data/stores.h"
 #include "cli/health/cluster/pairs.h"
+#include "cli/image/image.h"
+#include "cli/image/needs.h"
 #include "cli/job/cleaning.h"
 #include "cli/terminal/terminal.h"
 #include "cli/verbs/verbs.h"
@@ -144,6 +146,12 @@ int deliver_outputs(const Home& home, const JobId& job, bool has_finished,
   return plain_failure;
 }
 
+// What another process is told.
+int give_answer(const Result<std::string>& answer) {
+  write_all(answer ? Stream::out : Stream::err, answer ? *answer : answer.error().message);
+  return answer ? 0 : plain_failure;
+}
+
 // `muster agent …`: processes that muster starts itself. Their arguments come from muster, so they
 // are read without the grammar for people.
 int agent_process(const std::vector<std::string>& words) {
@@ -157,8 +165,12 @@ int agent_process(const std::vector<std::string>& words) {
     return deliver_outputs(Home{words[1]}, JobId{words[2]}, words[3] == "finished",
                            std::span(words).subspan(4));
   }
+  if (verb == "fetch-image" && words.size() == 7) return give_answer(fetch_for_nodes(words));
   if (verb == "read-health") return serve_node_reads(health_socket);
   if (verb == "probe" && words.size() == 2 && words[1] == ready_probe) return report_readiness();
+  if (verb == "probe" && words.size() == 4 && words[1] == "holdings") {
+    return give_answer(holdings_here(words[3], words[2]));
+  }
   if (verb == "probe") return run_probe({words.begin() + 1, words.end()});
   AgentOptions options;
   options.build_id = own_build_id();

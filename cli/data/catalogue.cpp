@@ -49,7 +49,7 @@ std::vector<std::string> listed_names(const fs::path& directory, const std::stri
 }
 
 std::int64_t number_of(const std::string& version) {
-  const bool is_short = is_made_of(version, "0123456789") && version.size() <= 15;
+  const bool is_short = is_made_of(version, "0123456789") && version.size() <= 18;
   return is_short ? read_integer(version).value_or(0) : 0;
 }
 
@@ -73,18 +73,14 @@ CatalogueEntry entry_of(const fs::path& folder, const std::string& version) {
   return entry;
 }
 
-// A file without a name until it is whole and on the disk.
-Result<Fd> nameless_file(const fs::path& folder, std::string_view text) {
-  Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-  if (!file || !write_all(file.get(), text) || ::fsync(file.get()) != 0) {
-    return system_error("write below " + folder.string());
-  }
-  return file;
-}
-
-bool give_path(const Fd& file, const fs::path& path) {
-  const std::string from = "/proc/self/fd/" + std::to_string(file.get());
-  return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+// What a killed caller left of one is no entry: it begins with a dot.
+Result<fs::path> whole_file(const fs::path& folder, std::string_view text) {
+  std::string path = folder / ".new-XXXXXX";
+  const Fd file(::mkostemp(path.data(), O_CLOEXEC));
+  if (file && write_all(file.get(), text) && ::fsync(file.get()) == 0) return fs::path(path);
+  const Error why = system_error("write below " + folder.string());
+  if (file) ::unlink(path.c_str());
+  return why;
 }
 
 void sync_folder(const fs::path& folder) {
@@ -131,21 +127,26 @@ Result<std::string> Catalogue::add(const std::string& name,
         " is not a name; expected letters, digits, '_', '-' and '.', not '-' or '.' first"};
   }
   if (auto made = open_private_directory(folder(name).string()); !made) return made.error();
-  const auto file = nameless_file(folder(name), text);
+  const auto file = whole_file(folder(name), text);
   if (!file) return file.error();
-  for (int i = 0; i < most_tries; ++i) {
-    const std::string chosen = version.value_or(next_version(folder(name)));
-    if (give_path(*file, folder(name) / (chosen + text_end))) {
-      sync_folder(folder(name));
-      return chosen;
+  const auto place = [&]() -> Result<std::string> {
+    for (int i = 0; i < most_tries; ++i) {
+      const std::string chosen = version.value_or(next_version(folder(name)));
+      const fs::path path = folder(name) / (chosen + text_end);
+      if (::link(file->c_str(), path.c_str()) == 0) return chosen;
+      if (errno != EEXIST) return system_error("add " + name + ":" + chosen + " to the catalogue");
+      if (version) {
+        return Error{word_ + " " + name + ":" + chosen +
+                     " exists, and a version never changes; choose another, or leave 'version' "
+                     "out"};
+      }
     }
-    if (errno != EEXIST) return system_error("add " + name + ":" + chosen + " to the catalogue");
-    if (version) {
-      return Error{word_ + " " + name + ":" + chosen +
-                   " exists, and a version never changes; choose another, or leave 'version' out"};
-    }
-  }
-  return Error{"no free version of " + name};
+    return Error{"no free version of " + name};
+  };
+  auto chosen = place();
+  ::unlink(file->c_str());
+  if (chosen) sync_folder(folder(name));
+  return chosen;
 }
 
 std::vector<CatalogueEntry> Catalogue::versions(const std::string& name) const {
@@ -212,6 +213,35 @@ Status Catalogue::set_archived(const std::string& name, const std::string& versi
     if (!done) return system_error("change " + marker.string());
   }
   return Done{};
+}
+
+Status Catalogue::set_label(const std::string& name, const std::string& version,
+                            const std::string& label) const {
+  if (versions(name).empty()) return not_found(name);
+  if (label == "latest")
+    return Error{"'latest' is always the newest version; choose another label"};
+  if (!is_catalogue_name(label)) {
+    return Error{quoted_text(label) +
+                 " is not a label; expected letters, digits, '_', '-' and '.'"};
+  }
+  const fs::path file = folder(name) / (label + label_end);
+  if (version.empty()) {
+    if (::unlink(file.c_str()) == 0) return Done{};
+    if (errno != ENOENT) return system_error("remove " + file.string());
+    return Error{word_ + " " + quoted_text(name) + " has no label " + quoted_text(label)};
+  }
+  const auto entry = find(name, version);
+  if (!entry) return entry.error();
+  if (replace_file(file, entry->version + "\n", 0600, Durable::on_disk)) return Done{};
+  return system_error("write " + file.string());
+}
+
+std::vector<std::string> Catalogue::labels(const CatalogueEntry& entry) const {
+  auto labels = listed_names(folder(entry.name), label_end);
+  std::erase_if(labels, [&](const std::string& label) {
+    return trimmed(text_of_file(folder(entry.name) / (label + label_end))) != entry.version;
+  });
+  return labels;
 }
 
 Status Catalogue::remove(const std::string& name) const {

@@ -45,6 +45,13 @@ class Catalogue {
   std::vector<CatalogueEntry> versions(const std::string& name) const;
   std::vector<std::string> names() const;
 
+  // The version that the label stands for: from now on this one; `version` empty: no more any. An
+  // Error: there is no such version or label, or the label is `latest`, which is muster's.
+  Status set_label(const std::string& name, const std::string& version,
+                   const std::string& label) const;
+  // Of one version, by name.
+  std::vector<std::string> labels(const CatalogueEntry& entry) const;
+
   // Of one version, or of all where none is given.
   Status set_archived(const std::string& name, const std::string& version, bool archived) const;
   Status remove(const std::string& name) const;

@@ -1,7 +1,7 @@
 #include "cli/data/stores.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t credentials_limit_bytes = 65536;
+// An agent looks at each when outputs are collected, in a tenth of a second for so many.
+constexpr std::size_t content_limit_files = 100'000;
 constexpr int most_hops = 2;  // data of the catalogue, then what its path names
 
 // Why a path cannot be had; empty: it can.
@@ -163,13 +165,16 @@ Why find_place(const KnownStores& stores, std::string_view path, PlaceInStore& p
   return {};
 }
 
+Why why_unsafe(const PlaceInStore& place) {
+  const std::string path = joined_path(place.path);
+  if (path.empty() || unsafe_path_reason(path).empty()) return {};
+  return "the path " + quoted_text(place.path) + " " + unsafe_path_reason(path).substr(3);
+}
+
 Why in_store(const KnownStores& stores, InputSpec& input, std::optional<PlaceInStore>& place) {
   PlaceInStore found;
   if (Why why = find_place(stores, input.path, found); !why.empty()) return why;
-  const std::string path = joined_path(found.path);
-  if (!path.empty() && !unsafe_path_reason(path).empty()) {
-    return "the path " + quoted_text(found.path) + " " + unsafe_path_reason(path).substr(3);
-  }
+  if (Why why = why_unsafe(found); !why.empty()) return why;
   const bool is_file = input.type == DataType::uri_file;
   if (found.is_file && !is_file) {
     return "behind a web address is one file: write 'type: uri_file'";
@@ -253,25 +258,6 @@ bool is_in_store(const std::string& path) {
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this machine";
-}
-
-// Why it cannot be registered.
-Status register_output(const Home& home, const JobId& job, const JobOutput& output) {
-  const Catalogue catalogue(home, Catalogue::Kind::data);
-  DataAsset asset;
-  asset.name = output.asset_name;
-  asset.type = output.place.is_file ? DataType::uri_file : DataType::uri_folder;
-  asset.description = "output " + output.output + " of job " + job.value;
-  asset.path =
-      output.uri.empty() ? "azureml://jobs/" + job.value + "/outputs/" + output.output : output.uri;
-  const std::string text = data_asset_text(asset);
-  for (const CatalogueEntry& entry : catalogue.versions(asset.name)) {
-    if (entry.text == text) return Done{};  // done before
-  }
-  const auto version =
-      output.asset_version.empty() ? std::nullopt : std::optional(output.asset_version);
-  const auto added = catalogue.add(asset.name, version, text);
-  return added ? Status(Done{}) : added.error();
 }
 
 }  // namespace
@@ -361,7 +347,7 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
   if (const auto size = variables.find("DATASET_MOUNT_CACHE_SIZE"); size != variables.end()) {
     resolved.data.mount_cache = size->second;
   }
-  for (const auto& [name, output] : job.spec.outputs) {
+  for (auto& [name, output] : job.spec.outputs) {
     const std::string path = output_path_of(job.spec, name, output, stores.default_name());
     if (output.mode == OutputMode::direct || !is_in_store(path)) continue;
     PlaceInStore place;
@@ -370,9 +356,52 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
     if (why.empty() && (is_web || place.store.type == DatastoreType::azure_file)) {
       why = "nothing can be written there: " + quoted_text(path);
     }
+    if (why.empty()) why = why_unsafe(place);
     if (!why.empty()) refuse("outputs." + name, why);
+    const bool is_local = why.empty() && place.store.type == DatastoreType::local;
+    if (!is_local || output.mode != OutputMode::rw_mount || !output.asset_name.empty()) continue;
+    // What all nodes see needs no copy.
+    const std::string there = "/" + joined_path(place.store.path, place.path);
+    std::error_code failure;
+    if (fs::is_empty(there, failure) || failure) continue;
+    output.path = there;
+    output.path_kind = PathKind::local;
   }
   return resolved;
+}
+
+Status find_own_place(const JobSpec& spec, const KnownStores& stores, JobData& data) {
+  if (stores.default_name().empty()) return Done{};
+  const std::string uri = output_path_of(spec, "", {}, stores.default_name());
+  if (Why why = find_place(stores, uri, data.own); !why.empty()) {
+    return Error{"default_datastore: " + why};
+  }
+  if (data.own.store.type == DatastoreType::azure_file) {
+    return Error{"default_datastore: nothing can be written to " + quoted_text(uri)};
+  }
+  for (const auto& [name, output] : spec.outputs) data.named.push_back(name);
+  return stores.keep_credentials(data.own.store);
+}
+
+Result<FoundData> find_data(const KnownStores& stores, const Home& home, const std::string& text) {
+  const bool is_name = !mentions(text, "://") && !text.starts_with("azureml:");
+  const auto form = path_form(is_name ? "azureml:" + text : text);
+  FoundData found{text};
+  InputSpec input;
+  if (form) std::tie(input.path_kind, input.path) = std::tie(form->kind, form->path);
+  const bool is_data = form && input.path_kind != PathKind::local;
+  if (is_data) {
+    if (const Why why = resolve_input(stores, home, input, found.place); !why.empty()) {
+      return Error{why};
+    }
+  }
+  if (!is_data || (!found.place && input.path_kind != PathKind::local)) {
+    return Error{quoted_text(text) + " names no data; expected NAME, NAME:VERSION or NAME@LABEL"};
+  }
+  if (!found.place) found.path = input.path;
+  const Status kept = found.place ? stores.keep_credentials(found.place->store) : Status(Done{});
+  if (!kept) return kept.error();
+  return found;
 }
 
 std::vector<JobOutput> outputs_to_stores(const JobSpec& spec, const KnownStores& stores) {
@@ -391,6 +420,29 @@ std::vector<JobOutput> outputs_to_stores(const JobSpec& spec, const KnownStores&
     if (goes) all.push_back(std::move(one));
   }
   return all;
+}
+
+Status find_content(const Home& home, const KnownStores& stores, const JobSpec& spec,
+                    std::vector<JobOutput>& outputs) {
+  for (JobOutput& output : outputs) {
+    const OutputSpec& asked = spec.outputs.at(output.output);
+    const bool is_own = asked.path.empty() || output.place.path.find('\x01') != std::string::npos;
+    if (output.uri.empty() || is_own || asked.mode != OutputMode::rw_mount) continue;
+    const std::string about = "outputs." + output.output + " (mode rw_mount): ";
+    if (auto kept = stores.keep_credentials(output.place.store); !kept) return kept.error();
+    const auto credentials = load_secrets(home.root, output.place.store);
+    if (!credentials) return credentials.error();
+    const auto found = list_place(output.place, *credentials, host_name(), true);
+    if (!found) return Error{about + found.error().message};
+    if (found->files.size() > content_limit_files) {
+      return Error{about + "its path has " + std::to_string(found->files.size()) +
+                   " files, and at most " + std::to_string(content_limit_files) +
+                   " are brought to nodes; write `mode: upload`, and read them as an input"};
+    }
+    output.content_files = static_cast<std::int64_t>(found->files.size());
+    output.content_bytes = found->bytes();
+  }
+  return Done{};
 }
 
 Result<std::vector<std::string>> list_inputs(const Home& home, const KnownStores& stores,
@@ -426,36 +478,6 @@ Status check_streamed(const Home& home, const JobId& job, std::span<const std::s
     if (content_hash_of(data_manifest_text(*now)) != input.manifest) {
       return Error{about + " changed in the store while the job read them"};
     }
-  }
-  return Done{};
-}
-
-Status finish_outputs(const Home& home, const JobId& job, bool registers) {
-  const auto data = load_job_data(home.job(job));
-  if (!data) return data.error();
-  // A controller that was killed may have left a process that goes on.
-  const fs::path lock = home.job(job) / "upload.lock";
-  const Fd held(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!held || ::flock(held.get(), LOCK_EX) != 0) return system_error("lock " + lock.string());
-  Status all = Done{};
-  for (const JobOutput& output : data->outputs) {
-    std::error_code failure;
-    const fs::path source = home.outputs(job) / output.output;
-    const fs::file_type kind = fs::status(source, failure).type();
-    if (kind == fs::file_type::none)
-      return system_error("read " + source.string(), failure.value());
-    if (output.uri.empty() || kind == fs::file_type::not_found) continue;
-    const auto credentials = load_secrets(home.root, output.place.store);
-    const Status done =
-        credentials ? upload_tree(source, output.place, *credentials, "the submitting machine")
-                    : Status(credentials.error());
-    if (done || !all) continue;
-    all = Error{"output " + quoted_text(output.output) + ": " + done.error().message};
-  }
-  if (!all || !registers) return all;
-  for (const JobOutput& output : data->outputs) {
-    if (output.asset_name.empty()) continue;
-    if (auto done = register_output(home, job, output); !done) return done;
   }
   return Done{};
 }

@@ -12,6 +12,7 @@
 
 #include "cli/client/targets.h"
 #include "launcher/controller/store/home.h"
+#include "launcher/data/cache.h"
 #include "launcher/data/datastore.h"
 #include "templates/job/job_file.h"
 #include "templates/resource/datastore.h"
@@ -66,6 +67,28 @@ ResolvedData resolve_data(JobFile& job, const KnownStores& stores, const Home& h
 // without a path go to the default datastore, if there is one.
 std::vector<JobOutput> outputs_to_stores(const JobSpec& spec, const KnownStores& stores);
 
+// Where logs and ./outputs of the job go in the default datastore, if there is one.
+Status find_own_place(const JobSpec& spec, const KnownStores& stores, JobData& data);
+
+// Lists what is there already where the job's outputs with mode rw_mount go.
+Status find_content(const Home& home, const KnownStores& stores, const JobSpec& spec,
+                    std::vector<JobOutput>& outputs);
+
+// What NAME, NAME:VERSION, NAME@LABEL or a path of an input means: a place in a store, whose
+// credentials are then where they are read from, or a path of this machine.
+struct FoundData {
+  std::string reference;
+  std::optional<PlaceInStore> place{};
+  std::string path{};
+};
+Result<FoundData> find_data(const KnownStores& stores, const Home& home, const std::string& text);
+
+// Leads `path`, which is an empty directory or not there, and so afterwards, to the data until
+// Ctrl-C or another signal that ends a process. Those of a store are mounted, read-only. `tell`
+// hears what is there, and that the store does not answer. The Error: why not, or not any more.
+Status mount_until_signal(const Home& home, const FoundData& data,
+                          const std::filesystem::path& path, const TellData& tell);
+
 // Lists what inputs hold and puts it into the spec: version, bytes, files. The texts of the
 // manifests, in the order of the inputs.
 Result<std::vector<std::string>> list_inputs(const Home& home, const KnownStores& stores,
@@ -75,9 +98,9 @@ Result<std::vector<std::string>> list_inputs(const Home& home, const KnownStores
 // they were at submission.
 Status check_streamed(const Home& home, const JobId& job, std::span<const std::string> streamed);
 
-// Collected outputs are copied to the stores that the job names and, where `registers` says that
-// the job has succeeded, registered as data by the names that it gives. All are tried; the Error
-// is of the first that failed. Done twice, it changes nothing.
+// Collected outputs are copied to the stores that the job names, logs to the default one and, where
+// `registers` says that the job has succeeded, registered as data by the names that it gives. All
+// are tried; the Error is of the first that failed. Done twice, it changes nothing.
 Status finish_outputs(const Home& home, const JobId& job, bool registers);
 
 }  // namespace muster

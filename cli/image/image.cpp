@@ -17,6 +17,8 @@
 #include "launcher/staging/materialize.h"
 #include "launcher/staging/snapshot.h"
 #include "launcher/staging/trees_file.h"
+#include "scheduler/text/duration.h"
+#include "scheduler/text/number.h"
 #include "scheduler/text/pattern.h"
 #include "scheduler/text/spelling.h"
 #include "scheduler/text/text.h"
@@ -57,6 +59,16 @@ EnvironmentSpec by_catalogue(const EnvironmentName& name, const Home& home) {
   return read_job_file(name.name + ".yml", entry->text, read_options({})).spec.environment;
 }
 
+// A name near one of the catalogue, or a version that its name does not have.
+std::string misspelt(const EnvironmentName& name, const Home& home) {
+  const Catalogue catalogue(home, Catalogue::Kind::environment);
+  const auto entry = catalogue.find(name.name, name.version);
+  const auto names = catalogue.names();
+  const bool is_known = std::ranges::find(names, name.name) != names.end();
+  const bool is_near = is_known || !did_you_mean(name.name, names).empty();
+  return name.registry.empty() && !entry && is_near ? entry.error().message : "";
+}
+
 bool is_something(const EnvironmentSpec& environment) {
   return !environment.image.empty() || !environment.build_path.empty();
 }
@@ -89,11 +101,10 @@ void put_file(const fs::path& path, const std::string& text) {
 }
 
 // The bases by their digests, so that the same hash is the same image.
-std::map<std::string, std::string> pinned_bases(const std::vector<std::string>& bases,
-                                                const ImageSettings& images,
-                                                const CommonOptions& common) {
+std::map<std::string, std::string> pin_bases(ImageBuild& build, const ImageSettings& images,
+                                             const CommonOptions& common) {
   std::map<std::string, std::string> pinned;
-  for (const std::string& base : bases) {
+  for (const std::string& base : build.bases) {
     EnvironmentSpec one;
     one.image = base;
     if (!is_image_allowed(whole_image_name(base), images.allow)) {
@@ -103,7 +114,10 @@ std::map<std::string, std::string> pinned_bases(const std::vector<std::string>& 
     }
     pin_image(one, images, common);
     pinned[base] = one.digest.empty() ? one.pull_name : with_digest(one.pull_name, one.digest);
+    build.base_bytes += one.image_bytes;
   }
+  build.bases.clear();
+  for (const auto& [base, name] : pinned) build.bases.push_back(name);
   return pinned;
 }
 
@@ -213,6 +227,8 @@ std::vector<Finding> resolve_environment(JobFile& job, const ImageSettings& imag
   } else if (is_something(kept)) {
     environment = kept;
     environment.reference = reference;
+  } else if (const std::string why = misspelt(name, home); !why.empty()) {
+    return {finding_about(job, Severity::error, "environment", "environment: " + why)};
   } else if (images.refuses_unknown_environments) {
     return {finding_about(job, Severity::error, "environment",
                           "environment: there is no environment " + quoted_text(reference) +
@@ -295,20 +311,21 @@ std::optional<ImageBuild> plan_build(const EnvironmentSpec& environment,
   } else {
     written = text_or_end(fs::path(build.context) / environment.dockerfile_path);
   }
-  const auto bases = pinned_bases(base_images(written), images, common);
-  for (const auto& [base, pinned] : bases) build.bases.push_back(pinned);
+  build.bases = base_images(written);
+  const auto bases = pin_bases(build, images, common);
   build.dockerfile = with_base_images(written, bases);
   const auto hash =
       is_conda ? Result<std::string>(content_hash_of(build.dockerfile + '\0' + build.conda))
                : build_hash(build.context, build.dockerfile);
   build.name = "localhost/muster/build:" + or_end(hash, invalid_file);
+  build.is_built = run_here({"podman", "image", "exists", build.name}).is_ok;
   return build;
 }
 
 void build_image(const ImageBuild& build, EnvironmentSpec& environment, const Home& home,
                  const CommonOptions& common) {
   environment.image = environment.pull_name = build.name;
-  if (!run_here({"podman", "image", "exists", build.name}).is_ok) podman_build(build, home, common);
+  if (!build.is_built) podman_build(build, home, common);
   const ProgramEnd told =
       run_here({"podman", "image", "inspect", "--format", "{{.Digest}}", build.name});
   environment.digest = trimmed(told.output);
@@ -318,9 +335,22 @@ void build_image(const ImageBuild& build, EnvironmentSpec& environment, const Ho
   if (!is_named) throw VerbEnd(internal_error, "the image that was built is not there");
 }
 
+void check_copies(std::int64_t bytes, int nodes, const ImageSettings& images,
+                  const CommonOptions& common) {
+  constexpr int few_nodes = 8;
+  constexpr std::int64_t most_bytes = 1'000'000'000'000;
+  const std::int64_t all = bytes * nodes;
+  std::string what = "the image is copied from here to each of " + std::to_string(nodes) + " nodes";
+  if (all > 0) what += ", " + bytes_text(static_cast<std::uint64_t>(all)) + " in all";
+  const bool is_refused = all > most_bytes && images.pull != ImageBringer::controller;
+  what += "; let 'mirrors' in the cluster file name a registry that they reach";
+  if (is_refused) throw VerbEnd(invalid_file, what + ", or write 'containers: {pull: controller}'");
+  if (nodes > few_nodes) notice("warning: " + what, common);
+}
+
 // Kept by its digest: the same image is copied once.
 std::optional<Tree> image_tree(EnvironmentSpec& environment, bool is_built, const Home& home,
-                               const ComputeTarget& target, const ImageSettings& images,
+                               const ComputeTarget& target, const ImageSettings& images, int nodes,
                                const CommonOptions& common) {
   const bool is_wanted = is_built ? !is_this_host(target) : images.pull == ImageBringer::controller;
   if (!is_wanted || environment.digest.empty()) return std::nullopt;
@@ -343,7 +373,33 @@ std::optional<Tree> image_tree(EnvironmentSpec& environment, bool is_built, cons
   std::int64_t bytes = 0;
   for (const TreeEntry& entry : known->front().entries) bytes += entry.size_bytes;
   environment.image_bytes = bytes;
+  check_copies(bytes, nodes, images, common);
   return known->front();
+}
+
+Result<std::string> fetch_for_nodes(const std::vector<std::string>& words) {
+  const Home home{words[1]};
+  const JobId job{words[2]};
+  EnvironmentSpec environment;
+  environment.pull_name = words[3];
+  environment.digest = words[4];
+  ImageSettings images;
+  CommonOptions quiet;
+  quiet.only_show_errors = true;
+  const std::string login = home.registry_login(job).string();
+  if (fs::exists(login)) ::setenv("REGISTRY_AUTH_FILE", login.c_str(), 1);
+  try {
+    const auto nodes = static_cast<int>(read_integer(words[6]).value_or(1));
+    check_copies(read_integer(words[5]).value_or(0), nodes, images, quiet);
+    auto trees = or_end(load_trees(home.trees(job)));
+    std::erase_if(trees, [](const Tree& each) { return each.place == ImagePull::place; });
+    images.pull = ImageBringer::controller;
+    trees.push_back(*image_tree(environment, false, home, {}, images, nodes, quiet));
+    or_end(save_trees(home.trees(job), trees));
+    return std::string();
+  } catch (const VerbEnd& end) {
+    return Error{end.what()};
+  }
 }
 
 }  // namespace muster

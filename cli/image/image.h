@@ -56,6 +56,8 @@ struct ImageBuild {
   std::string dockerfile{};          // with the digests of what it begins with
   std::vector<std::string> bases{};  // as nodes would ask for them
   std::string name{};                // of the image: by its content
+  std::int64_t base_bytes = 0;       // of the bases, as far as their registries say it
+  bool is_built = false;             // podman here has it
 };
 
 // Nothing: the job's image is not built. Ends the verb where it cannot be: a file that is not
@@ -68,9 +70,20 @@ std::optional<ImageBuild> plan_build(const EnvironmentSpec& environment,
 void build_image(const ImageBuild& build, EnvironmentSpec& environment, const Home& home,
                  const CommonOptions& common);
 
+// Before an image of so many bytes (0: not known) is copied from here to so many nodes, each over a
+// link of its own: warns where they are many. Ends the verb where it is more than a site expects
+// that has not asked for it.
+void check_copies(std::int64_t bytes, int nodes, const ImageSettings& images,
+                  const CommonOptions& common);
+
 // The tree that brings the image to nodes. Nothing: they have it, or pull it themselves.
 std::optional<Tree> image_tree(EnvironmentSpec& environment, bool is_built, const Home& home,
-                               const ComputeTarget& target, const ImageSettings& images,
+                               const ComputeTarget& target, const ImageSettings& images, int nodes,
                                const CommonOptions& common);
+
+// In the controller's child, for nodes that cannot reach the registry: as if the job had been
+// submitted with that tree. `words`: the verb, the home, the job; the image's name, digest and
+// bytes; how many nodes.
+Result<std::string> fetch_for_nodes(const std::vector<std::string>& words);
 
 }  // namespace muster

@@ -7,14 +7,12 @@
 #include <string_view>
 #include <variant>
 
-#include "cli/data/stores.h"
 #include "cli/job/node_table.h"
 #include "cli/job/report.h"
 #include "health/benchmark/gate_figures.h"
 #include "health/benchmark/plan.h"
 #include "health/checks/host/facts.h"
 #include "launcher/controller/store/store.h"
-#include "launcher/image/name.h"
 #include "runtime/estimate/estimate.h"
 #include "runtime/estimate/rank_memory.h"
 #include "scheduler/apply/apply.h"
@@ -226,18 +224,10 @@ Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
   return plan;
 }
 
-std::vector<PlannedData> planned_data(const CheckedJob& job) {
-  std::vector<PlannedData> all;
-  JobData data = job.data;
-  JobSpec spec = job.file.spec;
-  if (data.inputs.empty()) return all;
-  or_end(list_inputs(Home::from_environment(), *job.stores, data, spec), invalid_file);
-  for (const JobInput& input : data.inputs) {
-    const InputSpec& listed = spec.inputs[input.input];
-    all.push_back({input.input, input.place.store.name + ": " + input.place.path, listed.data_files,
-                   listed.data_bytes, listed.data_version});
-  }
-  return all;
+std::vector<NodeId> first_nodes(const JobPlan& plan) {
+  std::vector<NodeId> nodes = plan.nodes;
+  nodes.resize(std::min(nodes.size(), static_cast<std::size_t>(plan.placed)));
+  return nodes;
 }
 
 std::optional<std::size_t> rank_count(const JobSpec& spec, const std::vector<int>& processes) {
@@ -266,7 +256,7 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
     return Document{{"node", node.value}, {"why", unavailable.at(node)}};
   });
   out["ranks"] = ranks_document(plan);
-  if (!plan.image.empty()) out["image"] = plan.image;
+  if (!plan.needs.empty() && plan.needs[0].name == "image") out["image"] = plan.needs[0].text;
   if (plan.memory) out["memory_per_rank"] = train_memory_document(*plan.memory);
   out["staged"] = list_of(plan.trees, [](const PlannedTree& planned) {
     return Document{{"place", planned.request.place},
@@ -275,36 +265,25 @@ Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable)
                     {"bytes", planned.tree.bytes},
                     {"warnings", planned.tree.warnings}};
   });
-  out["data"] = list_of(plan.data, [](const PlannedData& data) {
-    return Document{{"input", data.input},
-                    {"source", data.from},
-                    {"files", data.files},
-                    {"bytes", data.bytes},
-                    {"version", data.version}};
+  out["data"] = list_of(plan.data.inputs, [&](const JobInput& input) {
+    const InputSpec& listed = plan.spec.inputs.at(input.input);
+    return Document{{"input", input.input},
+                    {"source", input.place.store.name + ": " + input.place.path},
+                    {"files", listed.data_files},
+                    {"bytes", listed.data_bytes},
+                    {"version", listed.data_version},
+                    {"how", input.how}};
+  });
+  out["needs"] = list_of(plan.needs, [&](const JobNeed& need) {
+    Document nodes = Document::object();
+    for (const NodeId& node : first_nodes(plan)) {
+      const auto held = plan.held.find(node);
+      const bool is_known = held != plan.held.end() && held->second.contains(need.name);
+      nodes[node.value] = value_or_null(is_known ? held->second.at(need.name) : "");
+    }
+    return Document{{"name", need.name}, {"text", need.text}, {"on_nodes", nodes}};
   });
   return out;
-}
-
-std::string image_text(const EnvironmentSpec& environment, const std::optional<ImageBuild>& build,
-                       const ComputeTarget& target, const ImageSettings& images) {
-  const std::string nodes = std::to_string(target.nodes.size()) + " nodes";
-  if (build) {
-    const std::string how = is_this_host(target) ? "" : ", brought from here to each node";
-    return build->name + ", built of " + (build->context.empty() ? "conda_file" : build->context) +
-           " on " + joined(build->bases) + how;
-  }
-  if (environment.image.empty()) return {};
-  std::string text = environment.pull_name;
-  const bool has_digest = !environment.digest.empty();
-  if (has_digest) text = with_digest(text, environment.digest);
-  if (environment.image_bytes > 0) {
-    text += ", " + bytes_text(static_cast<std::uint64_t>(environment.image_bytes));
-  }
-  if (is_of_no_registry(text)) return text + ", which is on the nodes";
-  if (has_digest && images.pull == ImageBringer::controller) {
-    return text + ", fetched here and brought to each of " + nodes;
-  }
-  return text + ", pulled by each node that lacks it";
 }
 
 std::vector<Finding> resume_findings(const JobFile& job, const ComputeTarget& target) {

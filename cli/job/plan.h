@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/image/image.h"
+#include "cli/image/needs.h"
 #include "cli/job/submission.h"
 #include "cli/terminal/document.h"
 #include "launcher/controller/store/home.h"
@@ -72,15 +72,6 @@ struct PlannedTree {
   SourceTree tree;
 };
 
-// Of a store, copied into the caches of the nodes.
-struct PlannedData {
-  std::string input;
-  std::string from;
-  std::int64_t files = 0;
-  std::int64_t bytes = 0;
-  std::string version;
-};
-
 struct JobPlan {
   JobSpec spec;
   ComputeTarget target;
@@ -89,19 +80,17 @@ struct JobPlan {
   int placed = 1;                // so many it would start with, were all of them free and healthy
   std::vector<RankPlace> ranks;  // none where nodes have to count their GPUs first
   std::vector<PlannedTree> trees;
-  std::vector<PlannedData> data{};
+  JobData data{};                     // its inputs are listed
   std::optional<TrainMemory> memory;  // where the command is muster-train
-  std::string image{};                // where the ranks' one comes from; empty: they have none
+  std::vector<JobNeed> needs{};       // its image, and `data`
+  std::map<NodeId, Holdings> held{};  // of first_nodes, as far as they could be asked
 };
 
-// "…, 7.9 GB, pulled by each node"; `build` as plan_build has it.
-std::string image_text(const EnvironmentSpec& environment, const std::optional<ImageBuild>& build,
-                       const ComputeTarget& target, const ImageSettings& images);
+// Those that it would start with now.
+std::vector<NodeId> first_nodes(const JobPlan& plan);
 
 Result<JobPlan> make_plan(const JobSpec& spec, const ComputeTarget& target,
                           const UnavailableNodes& unavailable);
-// Asks the stores; ends the verb where they cannot be read.
-std::vector<PlannedData> planned_data(const CheckedJob& job);
 Document plan_document(const JobPlan& plan, const UnavailableNodes& unavailable);
 
 // `processes` as AttemptSummary has it. Nothing: GPUs have not been counted, or nodes not chosen.

@@ -19,10 +19,12 @@
 #include "cli/client/start.h"
 #include "cli/data/stores.h"
 #include "cli/image/image.h"
+#include "cli/image/needs.h"
 #include "cli/job/plan.h"
 #include "cli/terminal/files.h"
 #include "cli/terminal/terminal.h"
 #include "launcher/controller/store/store.h"
+#include "launcher/image/name.h"
 #include "launcher/os/child.h"
 #include "launcher/os/fd.h"
 #include "launcher/os/private_directory.h"
@@ -115,11 +117,14 @@ std::vector<Tree> stage_sources(const Home& home, JobSpec& spec, const ComputeTa
 
 // What inputs and outputs have in stores: listed, and put where the controller finds it. The lists
 // travel to nodes as one more tree.
-void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
-                  std::vector<Tree>& trees) {
+JobData stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
+                     std::vector<Tree>& trees) {
   JobData data = job.data;
   const auto texts = or_end(list_inputs(home, *job.stores, data, spec), invalid_file);
   data.outputs = outputs_to_stores(spec, *job.stores);
+  or_end(find_content(home, *job.stores, spec, data.outputs), invalid_file);
+  or_end(find_own_place(spec, *job.stores, data), invalid_file);
+  if (!data.own.store.name.empty()) spec.recorded["store"] = data.own.store.name;
   for (const JobOutput& output : data.outputs) {
     // Collected first, also where all nodes see one directory.
     if (output.uri.empty()) continue;
@@ -127,9 +132,9 @@ void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
     spec.outputs[output.output].is_in_store = true;
     or_end(job.stores->keep_credentials(output.place.store));
   }
-  if (data.empty()) return;
+  if (data.empty()) return data;
   or_end(save_job_data(home.job(JobId{spec.name}), data));
-  if (texts.empty()) return;
+  if (texts.empty()) return data;
   const auto store = or_end(BlobStore::open(home.blobs()));
   Tree lists{"manifests", {}, false};
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -138,17 +143,24 @@ void stage_stores(const Home& home, JobSpec& spec, const CheckedJob& job,
         {TreeEntry::Kind::file, data.inputs[i].input, 0444, blob.size_bytes, blob.hash, ""});
   }
   trees.push_back(std::move(lists));
+  return data;
 }
 
 void fill_directory(const Home& home, JobSpec& spec, const CheckedJob& job,
                     const std::optional<ImageBuild>& build, const CommonOptions& common) {
   const fs::path directory = home.job(JobId{spec.name});
   std::vector<Tree> trees = stage_sources(home, spec, *job.target, common);
-  stage_stores(home, spec, job, trees);
+  const JobData data = stage_stores(home, spec, job, trees);
+  const auto needs = needs_of(spec, data, build, *job.target, job.images);
+  for (const JobNeed& need : needs) notice(need.name + ": " + need.text, common);
+  say_warnings(needs, common);
   if (build) build_image(*build, spec.environment, home, common);
-  auto image =
-      image_tree(spec.environment, build.has_value(), home, *job.target, job.images, common);
+  auto image = image_tree(spec.environment, build.has_value(), home, *job.target, job.images,
+                          spec.muster.nodes_max, common);
   const bool is_brought = image.has_value();
+  const bool may_be_brought = !build && job.images.pull == ImageBringer::automatic &&
+                              is_image_digest(spec.environment.digest);
+  if (may_be_brought) spec.recorded[image_pull_key] = "auto";
   if (image) trees.push_back(std::move(*image));
   or_end(save_trees(home.trees(JobId{spec.name}), trees));
   const std::string login = is_brought ? "" : login_for_nodes(spec.environment, common);

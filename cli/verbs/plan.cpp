@@ -1,6 +1,7 @@
 // `muster plan FILE`: everything that `run` would do, short of doing it.
 #include <nlohmann/json.hpp>
 
+#include "cli/data/stores.h"
 #include "cli/image/image.h"
 #include "cli/job/plan.h"
 #include "cli/job/report.h"
@@ -58,7 +59,11 @@ std::string heading(const JobPlan& plan) {
           std::to_string(spec.muster.reschedule.attempts) + " with replacement\n";
   text += "command   " + printable(with_expressions(spec.command)) +
           (spec.command.ends_with('\n') ? "" : "\n");
-  if (!plan.image.empty()) text += "image     " + printable(plan.image) + "\n";
+  for (const JobNeed& need : plan.needs) {
+    const bool is_image = need.name == "image";
+    text += (is_image ? "image     " : "data      " + need.name + ": ") + printable(need.text) +
+            "\n          " + holdings_text(need.name, first_nodes(plan), plan.held) + "\n";
+  }
   if (plan.memory) {
     text += "memory    " + printable(train_memory_text(*plan.memory)) + "\n";
     for (const std::string& remark : plan.memory->remarks) text += "warning   " + remark + "\n";
@@ -74,20 +79,41 @@ void print_plan(const JobPlan& plan, const CommonOptions& common) {
     nodes.add({std::to_string(i), name, node_ranks_text(plan, i)});
   }
   std::string text = heading(plan) + "\n" + nodes.text(common);
-  if (!plan.trees.empty() || !plan.data.empty()) {
+  if (!plan.trees.empty()) {
     Table trees({"STAGED", "FROM", "FILES", "SIZE"});
     for (const PlannedTree& planned : plan.trees) {
       trees.add({planned.request.place, planned.request.source.string(),
                  std::to_string(planned.tree.files),
                  bytes_text(static_cast<std::uint64_t>(planned.tree.bytes))});
     }
-    for (const PlannedData& data : plan.data) {
-      trees.add({"inputs/" + data.input, data.from, std::to_string(data.files),
-                 bytes_text(static_cast<std::uint64_t>(data.bytes))});
-    }
     text += "\n" + trees.text(common);
   }
   write_all(Stream::out, text);
+}
+
+// The stores are asked what inputs are, and nodes what they have.
+void plan_needs(JobPlan& plan, const CheckedJob& job, const std::optional<ImageBuild>& build,
+                const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  plan.data = job.data;
+  or_end(list_inputs(home, *job.stores, plan.data, plan.spec), invalid_file);
+  plan.data.outputs = outputs_to_stores(plan.spec, *job.stores);
+  or_end(find_content(home, *job.stores, plan.spec, plan.data.outputs), invalid_file);
+  plan.needs = needs_of(plan.spec, plan.data, build, *job.target, job.images);
+  plan.held = ask_for_holdings(home, *job.target, first_nodes(plan), plan.spec, plan.data);
+  const EnvironmentSpec& environment = plan.spec.environment;
+  const bool is_copied =
+      build ? !is_this_host(*job.target)
+            : job.images.pull == ImageBringer::controller && !environment.digest.empty();
+  if (is_copied)
+    check_copies(environment.image_bytes, plan.spec.muster.nodes_max, job.images, common);
+  say_warnings(plan.needs, common);
+  for (const auto& [node, holdings] : plan.held) {
+    for (const auto& [need, text] : holdings) {
+      if (!text.starts_with(misfit_words)) continue;
+      notice("warning: " + need + ": " + holdings_text(need, {node}, plan.held), common);
+    }
+  }
 }
 
 // A job that lacks nodes is queued and waits for them.
@@ -112,8 +138,7 @@ int plan_job(const RunOptions& options, const CommonOptions& common) {
   const auto build = plan_build(spec.environment, job.images, common);
   if (!build) pin_image(spec.environment, job.images, common);
   auto plan = or_end(make_plan(spec, *job.target, unavailable), invalid_file);
-  plan.image = image_text(spec.environment, build, *job.target, job.images);
-  plan.data = planned_data(job);
+  plan_needs(plan, job, build, common);
   report_unavailable(plan, unavailable, common);
   for (const PlannedTree& planned : plan.trees) {
     for (const std::string& warning : planned.tree.warnings) notice("warning: " + warning, common);

@@ -239,7 +239,7 @@ class Planner {
   ProbePlan plan_;
 };
 
-// Of "mlx5_[0-7]:1": 8. Nothing when that cannot be told.
+// Of "mlx5_[0-7]:1": 8. Nothing when that cannot be told: a range is one of single characters.
 std::optional<int> ports_in(std::string_view pattern) {
   if (pattern.find('*') != std::string_view::npos) return std::nullopt;
   const std::size_t open = pattern.find('[');
@@ -251,7 +251,7 @@ std::optional<int> ports_in(std::string_view pattern) {
   if (dash == std::string_view::npos) return std::nullopt;
   const auto first = read_integer(range.substr(0, dash));
   const auto last = read_integer(range.substr(dash + 1));
-  const bool is_range = first && last && *first <= *last && *last - *first < 64;
+  const bool is_range = first && last && 0 <= *first && *first <= *last && *last <= 9;
   return is_range ? std::optional(static_cast<int>(*last - *first + 1)) : std::nullopt;
 }
 

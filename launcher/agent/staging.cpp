@@ -9,6 +9,7 @@
 #include "launcher/agent/keeper/files.h"
 #include "launcher/agent/node/spawn.h"
 #include "launcher/data/cache.h"
+#include "launcher/data/output_content.h"
 #include "launcher/data/stream.h"
 #include "launcher/os/read_file.h"
 #include "launcher/staging/beneath.h"
@@ -82,20 +83,62 @@ std::string cache_of(const StagedData& data, const RunDirectory& run) {
 Result<std::vector<Fd>> hold_data(const StageTrees& request, const RunDirectory& run) {
   std::vector<Fd> held;
   for (const StagedData& data : request.data) {
-    auto cache = DataCache::open(cache_of(data, run));
-    if (!cache) return cache.error();
-    auto lock = cache->hold(data.manifest);
-    if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
-    held.push_back(std::move(*lock));
+    if (data.how != "output") {
+      auto cache = DataCache::open(cache_of(data, run));
+      if (!cache) return cache.error();
+      auto lock = cache->hold(data.manifest);
+      if (!lock) return Error{"the data of input '" + data.input + "' are just being removed"};
+      held.push_back(std::move(*lock));
+    }
     if (data.how == "stage") continue;
-    auto stream = hold_stream(stream_directory(run.path, request.job, request.attempt, data.input));
+    auto stream = hold_stream(stream_directory(run.path, request.job, request.attempt, data));
     if (!stream) return stream.error();
     held.push_back(std::move(*stream));
   }
   return held;
 }
 
-// What the inputs of the job lead to, and which of them are mounts. Nothing: all is there.
+// Where the data are: in the cache, or mounted.
+StagedTree tree_of(const StagedData& data, std::string_view manifest, const StageTrees& request,
+                   const RunDirectory& run, const ChildTasks::Tell& tell) {
+  StagedTree staged = stage_data(data, manifest, cache_of(data, run), run.node.value, tell);
+  if (!staged.stream_cache) return staged;
+  const auto directory = stream_directory(run.path, request.job, request.attempt, data);
+  const StreamCache kept{cache_of(data, run) + "/streams", *staged.stream_cache, staged.first_file};
+  if (!staged.failure) {
+    const Status begun = begin_stream(data, directory, kept, "node " + run.node.value, tell);
+    if (!begun) staged.failure = StagingFailure{begun.error().message};
+  }
+  staged.path = (directory / "mount" / "d").string();
+  return staged;
+}
+
+// What the store has of an output, others may write to meanwhile.
+std::optional<StagingFailure> bring_output(const StagedData& output, const StageTrees& request,
+                                           const RunDirectory& run, const AttemptLayout& layout,
+                                           const ChildTasks::Tell& tell) {
+  std::optional<StagingFailure> failure;
+  for (int tries = 0; tries == 0 || (tries < 3 && failure && failure->has_changed); ++tries) {
+    auto content = look_at_output(output, layout.job, run.node.value, tell);
+    if (!content) return StagingFailure{content.error().message};
+    auto cache = DataCache::open(cache_of(output, run));
+    if (!cache) return StagingFailure{cache.error().message};
+    const auto held = cache->hold(content->data.manifest);
+    StagedTree staged;
+    if (!content->missing.files.empty()) {
+      staged = tree_of(content->data, data_manifest_text(content->missing), request, run, tell);
+    }
+    failure = staged.failure;
+    if (failure) continue;
+    const bool is_mounted = staged.stream_cache.has_value();
+    const Status laid = lay_output(*content, layout.job, staged.path, is_mounted, tell);
+    if (!laid) failure = StagingFailure{"node " + run.node.value + ": " + laid.error().message};
+  }
+  return failure;
+}
+
+// What the inputs of the job lead to, and which of them are mounts; what outputs have already.
+// Nothing: all is there.
 std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobStore& store,
                                          const RunDirectory& run, const AttemptLayout& layout,
                                          const ChildTasks::Tell& tell,
@@ -106,20 +149,14 @@ std::optional<StagingFailure> bring_data(const StageTrees& request, const BlobSt
         !why.empty() || data.input.find('/') != std::string::npos) {
       return StagingFailure{"the input's name cannot be used: " + why, true};
     }
-    StagedTree staged = stage_data(data, text_of_file(store.path_of(data.manifest)),
-                                   cache_of(data, run), run.node.value, tell);
-    if (staged.stream_cache) {
-      const auto directory = stream_directory(run.path, request.job, request.attempt, data.input);
-      const Status begun =
-          begin_stream(data, directory,
-                       {cache_of(data, run) + "/streams", *staged.stream_cache, staged.first_file},
-                       run.node.value, tell);
-      if (!begun) return StagingFailure{begun.error().message};
-      staged.path = (directory / "mount" / "d").string();
-      streamed.push_back(data.input);
-    } else if (staged.failure) {
-      return staged.failure;
+    if (data.how == "output") {
+      if (auto failure = bring_output(data, request, run, layout, tell)) return failure;
+      continue;
     }
+    const StagedTree staged =
+        tree_of(data, text_of_file(store.path_of(data.manifest)), request, run, tell);
+    if (staged.failure) return staged.failure;
+    if (staged.stream_cache) streamed.push_back(data.input);
     if (auto linked = lead_to(staged.path, layout.inputs + "/" + data.input); !linked) {
       return StagingFailure{linked.error().message};
     }
@@ -142,6 +179,7 @@ FromAgent build_trees(StageTrees request, const BlobStore& store, const RunDirec
   if (!missing.empty()) return WantBlobs{request.job, request.attempt, missing};
   if (*image) {
     const auto failure = bring_image(**image, request, store, layout);
+    done.no_registry = failure && failure->no_registry;
     if (failure) return failed(failure->why, failure->is_lasting);
   }
   if (const auto failure = bring_data(request, store, run, layout, tell, done.streamed)) {
@@ -243,7 +281,7 @@ void AttemptStaging::looked(const AttemptKey& key, Result<std::string> frame) {
     entry.wanted.insert(wants->hashes.begin(), wants->hashes.end());
     entry.moved_at = boot_time();
   } else if (const auto* done = std::get_if<StageDone>(&*answer)) {
-    if (!done->error.empty()) return fail(key, done->error, done->lasting);
+    if (!done->error.empty()) return fail(key, done->error, done->lasting, done->no_registry);
     entry.is_staged = true;
     entry.streamed = done->streamed;
     entry.request.trees.clear();
@@ -313,9 +351,10 @@ bool AttemptStaging::knows(const JobId& job) const {
   return std::ranges::any_of(entries_, [&job](const auto& item) { return item.first.job == job; });
 }
 
-void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool lasting) {
+void AttemptStaging::fail(const AttemptKey& key, const std::string& error, bool lasting,
+                          bool no_registry) {
   entries_.erase(key);
-  line_.send(StageDone{key.job, key.attempt, error, lasting});
+  line_.send(StageDone{key.job, key.attempt, error, lasting, {}, no_registry});
 }
 
 // A child was killed, perhaps in a pull.
@@ -332,7 +371,9 @@ OutputCollection::OutputCollection(ControllerLine& line) : line_(line) {}
 OutputCollection::~OutputCollection() = default;
 
 void OutputCollection::begin(const AttemptKey& key, const AttemptLayout& layout) {
-  auto reader = CollectReader::open(layout.job, {"outputs", "logs"});
+  auto known = left_as_laid(layout.job);
+  auto reader = known ? CollectReader::open(layout.job, {"outputs", "logs"}, *known)
+                      : Result<CollectReader>(known.error());
   if (!reader) return line_.send(CollectDone{key.job, key.attempt, reader.error().message, {}});
   readers_[key] = std::make_unique<CollectReader>(std::move(*reader));
   pump();

@@ -68,7 +68,8 @@ class AttemptStaging {
   void look(const AttemptKey& key);
   void looked(const AttemptKey& key, Result<std::string> frame);
   void told(const AttemptKey& key, const std::string& doing);
-  void fail(const AttemptKey& key, const std::string& error, bool lasting = false);
+  void fail(const AttemptKey& key, const std::string& error, bool lasting = false,
+            bool no_registry = false);
   void clear_image_parts();
   Status open_store();
 

@@ -47,7 +47,8 @@ Controller::Controller(Timers& timers, ControllerSettings settings,
       last_busy_(timers.now()),
       logs_(settings_.home),
       pool_(timers, *transport_, settings_.launch),
-      sender_(timers, settings_.home, state_, pool_, logs_, *this, settings_.secret_key),
+      sender_(timers, settings_.home, state_, pool_, logs_, *this, settings_.secret_key,
+              process_.run, settings_.launch.binary),
       relay_(state_, pool_),
       health_(timers, state_, pool_,
               [this](const ComputeTarget& target, const NodeAddress& node) {
@@ -111,7 +112,8 @@ void Controller::ask_for_outputs_again() {
   for (const auto& [id, job] : state_.jobs) {
     const Attempt* attempt = active_attempt(job);
     const auto* collecting = attempt == nullptr ? nullptr : phase_of<Collecting>(*attempt);
-    if (collecting == nullptr || collecting->delivers) continue;
+    if (collecting == nullptr) continue;
+    if (collecting->delivers && !inbox_of_agents_.has_left_files(id)) continue;
     for (const AttemptNode& node : attempt->nodes) {
       if (!has_delivered(node) || !is_active(node)) continue;
       observe(OutputsCollected{id, attempt->id, node.id, "the controller was restarted"});

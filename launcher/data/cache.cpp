@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <set>
 #include <thread>
 #include <vector>
@@ -37,10 +36,6 @@ constexpr std::size_t part_files = 5000;
 constexpr std::size_t read_bytes = std::size_t{1} << 20;
 constexpr std::int64_t told_each = std::int64_t{1} << 30;
 
-std::int64_t time_ns(const struct stat& facts) {
-  return facts.st_mtim.tv_sec * ns_per_second + facts.st_mtim.tv_nsec;
-}
-
 Fd lock_file(const fs::path& file) {
   return Fd(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
@@ -50,6 +45,16 @@ std::optional<Fd> locked(const fs::path& file, int how) {
   Fd lock = lock_file(file);
   if (!lock || ::flock(lock.get(), how | LOCK_NB) != 0) return std::nullopt;
   return lock;
+}
+
+// False leaves errno.
+bool wait_for(const Fd& lock, const std::string& why, const TellData& tell) {
+  for (int looks = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return false;
+    if (tell) tell("data: " + why + std::string(1 + looks % 3, '.'));
+    std::this_thread::sleep_for(lock_look);
+  }
+  return true;
 }
 
 // Of all directories of a tree: 0555 stops changes and removal.
@@ -190,20 +195,6 @@ T had(Result<T> result, const std::string& before = "") {
   return std::move(*result);
 }
 
-// Tells now and then: a large file takes minutes.
-Result<std::string> md5_of_file(const fs::path& path, const TellData& tell) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file) return system_error("read " + path.string());
-  ContentHash hash(ContentHash::Kind::md5);
-  std::string bytes;
-  for (std::int64_t at = 0;; at += static_cast<std::int64_t>(bytes.size())) {
-    if (!read_at(file.get(), at, read_bytes, bytes)) return system_error("read " + path.string());
-    if (bytes.empty()) return hash.finish();
-    hash.add(bytes);
-    if (at % told_each == 0) tell("data: comparing " + quoted_text(path.filename().string()));
-  }
-}
-
 // The store refuses whoever asks with these credentials, from wherever.
 bool is_refusal(std::string_view message) {
   constexpr std::array words{"AuthenticationFailed", "AuthorizationFailure",  "AccessDenied",
@@ -289,7 +280,7 @@ struct Staging {
     if (const auto failure = run_rclone(request)) {
       const std::string here = "node " + node;
       throw StagingFailure{
-          failure->text(here + " cannot fetch the data of input " + quoted_text(data.input), here),
+          failure->text(here + " cannot fetch the data of " + data_name(data), here),
           is_refusal(failure->message)};
     }
     for (const DataFile* file : part) {
@@ -303,10 +294,13 @@ struct Staging {
   // That it is what was listed.
   void verify(const DataFile& file, const fs::path& path) const {
     const auto changed = [&](const std::string& how) {
-      return StagingFailure{"the data of input " + quoted_text(data.input) +
-                                " changed since the job was submitted: " + quoted_text(file.path) +
-                                " " + how + "; submit the job again to read what is there now",
-                            true};
+      const bool is_input = !data.how.starts_with("output");
+      return StagingFailure{
+          "the data of " + data_name(data) + " changed " +
+              (is_input ? "since the job was submitted: " : "while they were copied: ") +
+              quoted_text(file.path) + " " + how +
+              (is_input ? "; submit the job again to read what is there now" : ""),
+          is_input, false, true};
     };
     struct stat facts {};
     if (::lstat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
@@ -340,17 +334,24 @@ struct Staging {
 
 }  // namespace
 
+std::int64_t time_ns(const struct stat& facts) {
+  return facts.st_mtim.tv_sec * ns_per_second + facts.st_mtim.tv_nsec;
+}
+
 std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_bytes) {
   const std::size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = read_integer(text.substr(0, end));
   const std::string_view unit = text.substr(end);
   if (!number || end > 12) return std::nullopt;
   if (unit == "%") return *number > 100 ? std::nullopt : std::optional(all_bytes / 100 * *number);
+  const std::int64_t each = unit.ends_with("ib") ? 1024 : 1000;
+  const std::string_view rest = each == 1024 ? "ib" : "b";
   std::int64_t factor = unit.empty() ? 1 : 0;
-  std::int64_t each = unit.ends_with("ib") ? 1024 : 1000;
-  if (unit.starts_with('m')) factor = each * each;
-  if (unit.starts_with('g')) factor = each * each * each;
-  if (unit.starts_with('t')) factor = each * each * each * each;
+  if (unit.size() == rest.size() + 1 && unit.ends_with(rest)) {
+    if (unit[0] == 'm') factor = each * each;
+    if (unit[0] == 'g') factor = each * each * each;
+    if (unit[0] == 't') factor = each * each * each * each;
+  }
   const bool fits = factor > 0 && *number <= INT64_MAX / factor;
   return fits ? std::optional(*number * factor) : std::nullopt;
 }
@@ -370,6 +371,19 @@ std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_
     factor *= 1024;
   }
   return std::nullopt;
+}
+
+Result<std::string> md5_of_file(const fs::path& path, const TellData& tell) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file) return system_error("read " + path.string());
+  ContentHash hash(ContentHash::Kind::md5);
+  std::string bytes;
+  for (std::int64_t at = 0;; at += static_cast<std::int64_t>(bytes.size())) {
+    if (!read_at(file.get(), at, read_bytes, bytes)) return system_error("read " + path.string());
+    if (bytes.empty()) return hash.finish();
+    hash.add(bytes);
+    if (at % told_each == 0) tell("data: comparing " + quoted_text(path.filename().string()));
+  }
 }
 
 Result<DataCache> DataCache::open(const fs::path& root) {
@@ -405,13 +419,9 @@ std::optional<Fd> DataCache::hold(const std::string& manifest) const {
 
 Result<Fd> DataCache::fetching(const std::string& manifest, const TellData& tell) const {
   const std::string file = incoming(manifest).string() + ".lock";
-  for (int looks = 0;; ++looks) {
-    Fd lock = lock_file(file);
-    if (!lock) return system_error("open " + file);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-    tell("data: another job fetches the same" + std::string(1 + looks % 3, '.'));
-    std::this_thread::sleep_for(lock_look);
-  }
+  Fd lock = lock_file(file);
+  if (lock && wait_for(lock, "another job fetches the same", tell)) return lock;
+  return system_error("lock " + file);
 }
 
 bool DataCache::is_as_listed(const fs::path& path, const DataFile& file) {
@@ -480,21 +490,32 @@ Status DataCache::build(const std::string& manifest, const DataManifest& files) 
   return Done{};
 }
 
-DataCache::Room DataCache::room(const std::string& size, const std::string& share) const {
-  std::error_code ignored;
-  const fs::space_info disk = fs::space(root_, ignored);
+fs::space_info disk_of(fs::path directory) {
+  std::error_code failure;
+  while (!fs::exists(directory, failure) && directory.has_relative_path()) {
+    directory = directory.parent_path();
+  }
+  const fs::space_info disk = fs::space(directory, failure);
+  return failure ? fs::space_info{} : disk;
+}
+
+DataCache::Room DataCache::room_at(const fs::path& root, const std::string& size,
+                                   const std::string& share) {
+  const fs::space_info disk = disk_of(root);
   const auto limit = share_of(size, static_cast<std::int64_t>(disk.capacity)).value_or(0);
-  return {share_of(share, limit).value_or(limit / 2), static_cast<std::int64_t>(disk.available)};
+  const auto free = static_cast<std::int64_t>(disk.available);
+  return {share_of(share, limit).value_or(limit / 2), free, limit};
+}
+
+std::int64_t DataCache::held_bytes(const fs::path& root) {
+  return bytes_of_objects(root, false, {});
 }
 
 Status DataCache::make_room(std::int64_t bytes, const std::string& size, const Fd& lock,
                             const DataManifest* files, const TellData& tell) const {
   const Fd one(::open((root_ / "locks").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!one) return system_error("open " + root_.string());
-  for (int looks = 0; ::flock(one.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return system_error("lock " + root_.string());
-    if (tell) tell("data: another job makes room in the cache" + std::string(1 + looks % 3, '.'));
-    std::this_thread::sleep_for(lock_look);
+  if (!one || !wait_for(one, "another job makes room in the cache", tell)) {
+    return system_error("lock " + root_.string());
   }
   std::error_code ignored;
   const auto limit = share_of(size, static_cast<std::int64_t>(fs::space(root_, ignored).capacity));
@@ -544,11 +565,16 @@ StagedTree to_stream(const StagedData& data, const DataCache::Room& room,
 
 }  // namespace
 
+std::string data_name(const StagedData& data) {
+  return (data.how.starts_with("output") ? "output " : "input ") + quoted_text(data.input);
+}
+
 StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
                       const std::string& cache_directory, const std::string& node,
                       const TellData& tell) {
   StagedTree staged;
   std::string first_file;
+  const bool is_auto = data.how == "auto" || data.how == "output";
   try {
     if (content_hash_of(manifest_bytes) != data.manifest) {
       throw StagingFailure{"the list of the data's files is damaged on node " + node};
@@ -557,14 +583,14 @@ StagedTree stage_data(const StagedData& data, std::string_view manifest_bytes,
     const DataCache cache = had(DataCache::open(cache_directory));
     staged.path = cache.tree(data.manifest).string();
     const DataCache::Room room = cache.room(data.size, data.stage_below);
-    const bool is_large = data.how == "auto" && manifest.bytes() > room.share &&
-                          !cache.is_whole(data.manifest, manifest);
+    const bool is_large =
+        is_auto && manifest.bytes() > room.share && !cache.is_whole(data.manifest, manifest);
     first_file = manifest.files.front().path;
-    if (data.how == "stream" || is_large) return to_stream(data, room, first_file);
+    if (data.how.ends_with("stream") || is_large) return to_stream(data, room, first_file);
     staged.fetched_bytes = Staging{data, manifest, cache, node, tell}.run();
   } catch (const StagingFailure& failure) {
     staged.failure = failure;
-    const bool may_stream = failure.lacks_room && data.how == "auto";
+    const bool may_stream = failure.lacks_room && is_auto;
     const auto cache = may_stream ? DataCache::open(cache_directory) : Error{};
     if (cache) return to_stream(data, cache->room(data.size, data.stage_below), first_file);
   }

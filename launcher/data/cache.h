@@ -10,6 +10,7 @@
 // Blocking. Any number of processes; what a killed one left in incoming/ is removed.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -33,6 +34,11 @@ std::optional<std::int64_t> share_of(std::string_view text, std::int64_t all_byt
 // How many bytes a mount may keep, as Azure's DATASET_MOUNT_CACHE_SIZE says it (bytes, "500 MB"; a
 // negative number: what stays free of the disk); nothing for other text.
 std::optional<std::int64_t> mount_cache_bytes(std::string_view text, std::int64_t free_bytes);
+
+std::int64_t time_ns(const struct stat& facts);  // when it was written to, since 1970
+
+// Tells now and then: a large file takes minutes.
+Result<std::string> md5_of_file(const std::filesystem::path& path, const TellData& tell);
 
 // Of a file that its last holder removes. Nothing where it cannot be had at once.
 std::optional<Fd> shared_lock(const std::filesystem::path& file);
@@ -67,8 +73,15 @@ class DataCache {
   struct Room {
     std::int64_t share = 0;  // of what the cache may take
     std::int64_t free = 0;   // of the file system
+    std::int64_t limit = 0;  // what the cache may take
   };
-  Room room(const std::string& size, const std::string& share) const;
+  Room room(const std::string& size, const std::string& share) const {
+    return room_at(root_, size, share);
+  }
+  // The directory may not be there yet; nothing is made.
+  static Room room_at(const std::filesystem::path& root, const std::string& size,
+                      const std::string& share);
+  static std::int64_t held_bytes(const std::filesystem::path& root);
 
   // Removes what was not used for longest until there is room for so many bytes. The Error says how
   // much there is, and how much is in use. What `files` wants stays, and what others are about to
@@ -82,10 +95,14 @@ class DataCache {
   std::filesystem::path root_;
 };
 
+// Of the file system that a directory is on, or would be; without a size where that is not known.
+std::filesystem::space_info disk_of(std::filesystem::path directory);
+
 struct StagingFailure {
   std::string message;
-  bool is_lasting = false;  // it would fail on every node: the data are not what was listed
+  bool is_lasting = false;  // it would fail on every node
   bool lacks_room = false;
+  bool has_changed = false;  // the data are not what was listed
 };
 
 struct StagedTree {
@@ -96,6 +113,9 @@ struct StagedTree {
   std::optional<StagingFailure> failure{};
   std::int64_t fetched_bytes = 0;
 };
+
+// "input 'x'", "output 'x'".
+std::string data_name(const StagedData& data);
 
 // For a child process that may be killed at any point: what was verified until then is not fetched
 // again. `manifest` is the text of the list that `data.manifest` names; `node` is for sentences.

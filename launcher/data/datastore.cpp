@@ -93,6 +93,14 @@ struct StoredSecrets {
   MUSTER_FIELDS(credentials)
 };
 
+// Of a key file: names of accounts, and addresses. The tenant and the client are no secrets either.
+bool part_is_open(std::string_view name) {
+  constexpr std::array<std::string_view, 8> open{"type", "appId",      "tenant",    "displayName",
+                                                 "name", "project_id", "client_id", "client_email"};
+  return std::ranges::find(open, name) != open.end() || name.ends_with("_uri") ||
+         name.ends_with("_url");
+}
+
 template <class T>
 Result<T> read_stored(const fs::path& file, std::string_view text, int version) {
   auto read = read_versioned_json<T>(text, version);
@@ -168,10 +176,13 @@ std::string store_identity(const DatastoreSpec& spec) {
   return text;
 }
 
-bool tells_hashes(const DatastoreSpec& spec) {
+bool tells_hashes(std::string_view config) {
   constexpr std::array<std::string_view, 4> stores{"azureblob", "s3", "google cloud storage",
                                                    "swift"};
-  return is_in_azure_words(spec) || std::ranges::find(stores, spec.remote) != stores.end();
+  constexpr std::string_view mark = "\ntype = ";
+  std::string_view type = config.substr(std::min(config.find(mark), config.size()));
+  type.remove_prefix(std::min(mark.size(), type.size()));
+  return std::ranges::find(stores, take_until(type, '\n')) != stores.end();
 }
 
 fs::path secret_file(const fs::path& home, const DatastoreSpec& spec) {
@@ -220,6 +231,12 @@ std::vector<std::string> secrets_in_config(std::string_view config) {
     const std::string_view value = line.substr(equals + 3);
     const bool is_open = std::ranges::find(open, line.substr(0, equals)) != open.end();
     if (is_open || value.size() < 6) continue;
+    // Of a key file in one line, each of its texts is.
+    const Json parts = value.starts_with('{') ? Json::parse(value, nullptr, false) : Json();
+    for (const auto& [name, part] : parts.items()) {
+      const std::string text = part.is_string() ? part.get<std::string>() : "";
+      if (text.size() >= 6 && !part_is_open(name)) secrets.push_back(text);
+    }
     // Of an address with a signature, what is secret is the signature.
     const std::size_t query = value.find('?');
     secrets.emplace_back(query == value.npos ? value : value.substr(query + 1));
@@ -263,28 +280,43 @@ Status save_job_data(const fs::path& job_directory, const JobData& data) {
 
 Result<JobData> load_job_data(const fs::path& job_directory) {
   const fs::path file = job_directory / "data.json";
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return JobData{};
+  std::error_code failure;
+  if (!fs::exists(file, failure)) {
+    if (failure) return system_error("read " + file.string(), failure.value());
+    return JobData{};
+  }
   return read_stored<JobData>(file, text_of_file(file), job_data_version);
 }
 
 Result<std::vector<StagedData>> staged_data(const fs::path& home, const JobData& data) {
   std::vector<StagedData> all;
-  for (const JobInput& input : data.inputs) {
-    const auto credentials = load_secrets(home, input.place.store);
+  const auto add = [&](const std::string& name, const PlaceInStore& place, const std::string& path,
+                       const std::string& manifest, const std::string& how) -> Status {
+    const auto credentials = load_secrets(home, place.store);
     if (!credentials) return credentials.error();
-    const auto config = rclone_config(input.place.store, *credentials);
+    const auto config = rclone_config(place.store, *credentials);
     if (!config) return config.error();
-    StagedData staged{input.input, input.manifest, *config,
-                      rclone_place(input.place.store, root_of(input.place))};
+    StagedData staged{name, manifest, *config, rclone_place(place.store, path)};
     staged.cache = data.cache.shared.empty() ? data.cache.cache : data.cache.shared;
     staged.size = data.cache.size;
-    staged.is_file = input.place.is_file;
-    staged.how = input.how;
+    staged.is_file = place.is_file;
+    staged.how = how;
     staged.stage_below = data.cache.stage_below;
     staged.mount_cache = data.mount_cache;
     all.push_back(std::move(staged));
+    return Done{};
+  };
+  Status added = Done{};
+  for (const JobInput& input : data.inputs) {
+    if (added)
+      added = add(input.input, input.place, root_of(input.place), input.manifest, input.how);
   }
+  for (const JobOutput& output : data.outputs) {
+    if (!added || output.content_files == 0) continue;
+    const PlaceInStore& place = output.place;
+    added = add(output.output, place, place.path, store_identity(place.store), "output");
+  }
+  if (!added) return added.error();
   return all;
 }
 

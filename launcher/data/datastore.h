@@ -23,8 +23,8 @@ std::string rclone_place(const DatastoreSpec& spec, std::string_view path);
 // What is the same for two descriptions of one store, whatever their names and credentials.
 std::string store_identity(const DatastoreSpec& spec);
 
-// Whether listing tells an MD5 without reading the files.
-bool tells_hashes(const DatastoreSpec& spec);
+// Whether listing tells an MD5 without reading the files, by the store's configuration.
+bool tells_hashes(std::string_view config);
 
 // rclone speaks of control characters by their pictures (U+240A for a line feed), and of pictures
 // by a quote before them: its names are on one line. The other way, the name that a file has.
@@ -74,8 +74,11 @@ struct JobOutput {
   std::string asset_name{};  // registered when it is there; empty: not
   std::string asset_version{};
   std::string uri{};  // what the asset names
+  // With mode rw_mount, what was there at submission: it is brought to the nodes.
+  std::int64_t content_files = 0;
+  std::int64_t content_bytes = 0;
 
-  MUSTER_FIELDS(output, place, asset_name, asset_version, uri)
+  MUSTER_FIELDS(output, place, asset_name, asset_version, uri, content_files, content_bytes)
 };
 
 // `$MUSTER_HOME/jobs/<job>/data.json`, written at submission, read when nodes are prepared and
@@ -85,9 +88,12 @@ struct JobData {
   std::vector<JobOutput> outputs;
   DataCacheSettings cache;
   std::string mount_cache{};  // StagedData::mount_cache
+  // Where logs and ./outputs go, below `logs` and `outputs`; no store: nowhere.
+  PlaceInStore own{};
+  std::vector<std::string> named{};  // outputs, which are not among ./outputs
 
-  bool empty() const { return inputs.empty() && outputs.empty(); }
-  MUSTER_FIELDS(inputs, outputs, cache, mount_cache)
+  bool empty() const { return inputs.empty() && outputs.empty() && own.store.name.empty(); }
+  MUSTER_FIELDS(inputs, outputs, cache, mount_cache, own, named)
 };
 
 Status save_job_data(const std::filesystem::path& job_directory, const JobData& data);

@@ -96,9 +96,13 @@ Status read_listed(std::string_view line, std::vector<DataFile>& found) {
   }
   if (listed.is_dir) return Done{};
   const std::string& md5 = listed.hashes["md5"];
-  DataFile file{name_of_rclone(listed.path), listed.size, read_rfc3339(listed.modified).value_or(0),
+  const auto modified = read_rfc3339(listed.modified);
+  DataFile file{name_of_rclone(listed.path), listed.size, modified.value_or(0),
                 lower_case(md5.empty() ? listed.hashes["MD5"] : md5)};
   if (auto fine = check_file(file); !fine) return fine;
+  if (!modified && file.md5.empty()) {
+    return Error{"the store tells neither a hash nor a usable time of " + quoted_text(file.path)};
+  }
   found.push_back(std::move(file));
   return Done{};
 }

@@ -135,22 +135,26 @@ std::string error_in(std::string_view text, const RcloneRequest& request) {
 
 // Whether there are any; one that leads elsewhere than to a file below `root`. What it leads to may
 // be a secret of who copies, or a circle.
-std::pair<bool, std::string> links_below(const std::filesystem::path& root) {
+std::pair<bool, std::string> links_below(const std::filesystem::path& root,
+                                         const std::vector<std::string>& only) {
   namespace fs = std::filesystem;
   std::error_code failure, dangling;
   const std::string inside = fs::canonical(root, failure).string() + "/";
-  bool is_any = false;
-  for (fs::recursive_directory_iterator entry(root, failure), end; !failure && entry != end;
-       entry.increment(failure)) {
-    if (!entry->is_symlink()) continue;
-    is_any = true;
-    const fs::path target = fs::canonical(entry->path(), dangling);
+  std::pair<bool, std::string> found;
+  const auto look = [&](const fs::path& path) {
+    if (!fs::is_symlink(path, dangling) || !found.second.empty()) return;
+    found.first = true;
+    const fs::path target = fs::canonical(path, dangling);
     const bool is_file = !dangling && fs::is_regular_file(target, dangling);
-    if (!is_file || !target.string().starts_with(inside)) {
-      return {true, entry->path().lexically_relative(root).string()};
-    }
+    const bool is_inside = is_file && target.string().starts_with(inside);
+    if (!is_inside) found.second = path.lexically_relative(root).string();
+  };
+  for (const std::string& path : only) look(root / path);
+  for (fs::recursive_directory_iterator entry(root, failure), end;
+       only.empty() && !failure && entry != end; entry.increment(failure)) {
+    look(entry->path());
   }
-  return {is_any, {}};
+  return found;
 }
 
 }  // namespace
@@ -232,50 +236,67 @@ std::optional<RcloneFailure> run_rclone(const RcloneRequest& request) {
   return failure;
 }
 
-Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
-                                const std::string& machine) {
-  const std::string attempted = "cannot list " +
-                                quoted_text(place.path.empty() ? "/" : place.path) +
-                                " of the datastore " + quoted_text(place.store.name);
+Result<std::vector<DataFile>> list_files(const std::string& config, const std::string& place,
+                                         const std::string& attempted, const std::string& machine) {
   const auto failed = [&](const std::string& why) { return Error{attempted + ": " + why}; };
-  DataManifest manifest{store_identity(place.store), root_of(place), {}};
-  const auto config = rclone_config(place.store, credentials);
-  if (!config) return failed(config.error().message);
-  RcloneRequest request{
-      {"lsjson", rclone_place(place.store, place.path), "-R", "--files-only", "--no-mimetype"},
-      *config};
+  std::vector<DataFile> files;
+  RcloneRequest request{{"lsjson", place, "-R", "--files-only", "--no-mimetype"}, config};
   // Elsewhere it would read all the data.
-  if (tells_hashes(place.store)) {
+  if (tells_hashes(config)) {
     request.words.insert(request.words.end(), {"--hash", "--hash-type=md5"});
   }
   Status read = Done{};
   request.on_line = [&](std::string_view line) {
-    if (read && manifest.files.size() <= manifest_limit_files) {
-      read = read_listed(line, manifest.files);
-    }
+    if (read && files.size() <= manifest_limit_files) read = read_listed(line, files);
   };
   const auto failure = run_rclone(request);
   // Of a part alone: what was listed is not all.
-  const bool is_nothing = failure && failure->is_not_found && manifest.files.empty();
+  const bool is_nothing = failure && failure->is_not_found && files.empty();
   if (failure && !is_nothing) return Error{failure->text(attempted, machine)};
   if (!read) return failed(read.error().message);
-  if (manifest.files.empty()) return failed("there is nothing");
-  if (manifest.files.size() > manifest_limit_files) {
+  if (files.size() > manifest_limit_files) {
     return failed("it has more than " + std::to_string(manifest_limit_files) +
                   " files; put them into larger files, or mount the store and use type: local");
   }
-  if (auto ordered = put_in_order(manifest.files); !ordered) return failed(ordered.error().message);
-  return manifest;
+  if (auto ordered = put_in_order(files); !ordered) return failed(ordered.error().message);
+  return files;
+}
+
+Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
+                                const std::string& machine, bool may_be_empty) {
+  const std::string attempted = "cannot list " +
+                                quoted_text(place.path.empty() ? "/" : place.path) +
+                                " of the datastore " + quoted_text(place.store.name);
+  const auto config = rclone_config(place.store, credentials);
+  if (!config) return Error{attempted + ": " + config.error().message};
+  auto files = list_files(*config, rclone_place(place.store, place.path), attempted, machine);
+  if (!files) return files.error();
+  if (files->empty() && !may_be_empty) return Error{attempted + ": there is nothing"};
+  return DataManifest{store_identity(place.store), root_of(place), std::move(*files)};
 }
 
 Status upload_tree(const std::filesystem::path& source, const PlaceInStore& place,
-                   const Credentials& credentials, const std::string& machine) {
+                   const Credentials& credentials, const std::string& machine,
+                   const std::vector<std::string>& only) {
   const auto config = rclone_config(place.store, credentials);
   if (!config) return config.error();
-  RcloneRequest request{{place.is_file ? "copyto" : "copy", source.string(),
+  std::filesystem::path from = source;
+  std::error_code failed;
+  if (place.is_file && std::filesystem::is_symlink(source, failed)) {
+    from = std::filesystem::canonical(source, failed);
+    const auto folder = std::filesystem::canonical(source.parent_path(), failed).string() + "/";
+    if (!std::filesystem::is_regular_file(from, failed) || !from.string().starts_with(folder)) {
+      return Error{"it is a link that does not lead to a file beside it"};
+    }
+  }
+  RcloneRequest request{{place.is_file ? "copyto" : "copy", from.string(),
                          rclone_place(place.store, place.path), "--transfers=8"},
                         *config};
-  const auto [links, other] = links_below(source);
+  for (const std::string& path : only) request.files += rclone_name(path) + "\n";
+  // Told neither hashes nor times, it takes what has the same size for equal.
+  const bool is_blind = config->find("\ntype = webdav\n") != config->npos;
+  if (is_blind) request.words.emplace_back("--ignore-times");
+  const auto [links, other] = links_below(source, only);
   if (links && other.empty()) request.words.emplace_back("--copy-links");
   if (const auto failure = run_rclone(request)) {
     return Error{failure->text("cannot copy to " + quoted_text(place.path) + " of the datastore " +

@@ -38,13 +38,19 @@ std::optional<RcloneFailure> run_rclone(const RcloneRequest& request);
 // Where rclone is on this machine; empty: nowhere.
 std::string rclone_program();
 
+// What a place in rclone's words ("store:c/p") holds, sorted; a place that is not there holds
+// nothing. `attempted` is for sentences: "cannot list …".
+Result<std::vector<DataFile>> list_files(const std::string& config, const std::string& place,
+                                         const std::string& attempted, const std::string& machine);
+
 // What a path in a store holds, asked once, where a job is submitted.
 Result<DataManifest> list_place(const PlaceInStore& place, const Credentials& credentials,
-                                const std::string& machine);
+                                const std::string& machine, bool may_be_empty = false);
 
 // A tree of this machine into a store: one file, or all below a directory. What is there already
-// and equal is not copied twice.
+// and equal is not copied twice. `only`: paths below the directory; empty: all.
 Status upload_tree(const std::filesystem::path& source, const PlaceInStore& place,
-                   const Credentials& credentials, const std::string& machine);
+                   const Credentials& credentials, const std::string& machine,
+                   const std::vector<std::string>& only = {});
 
 }  // namespace muster

@@ -34,7 +34,8 @@ using Steady = std::chrono::steady_clock;
 constexpr auto mount_limit = 60s;
 constexpr auto step = 200ms;
 constexpr auto ask_interval = 10s;
-constexpr auto silence_told = 60s;
+constexpr auto silence_told = 45s;  // before a rank that waits for it is suspected
+constexpr auto silence_step = 15s;
 constexpr Milliseconds unmount_limit{10'000};
 constexpr std::int64_t least_cache = std::int64_t{1} << 20;  // of 0 rclone makes no limit
 
@@ -105,9 +106,12 @@ class Keeper {
     while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       if (mount_ > 0 && ::waitpid(mount_, nullptr, WNOHANG) == mount_) mount_ = 0;
       if (mount_ > 0) ask();
+      if (mount_ > 0) look_at_mount();
       std::this_thread::sleep_for(step);
     }
-    if (asking_ > 0) ::kill(asking_, SIGKILL);
+    for (const pid_t child : {asking_, looking_}) {
+      if (child > 0) ::kill(child, SIGKILL);
+    }
     unmount(directory_ / "mount");
     for (int i = 0; mount_ > 0 && i < 25; ++i) {
       if (::waitpid(mount_, nullptr, WNOHANG) == mount_) mount_ = 0;
@@ -126,7 +130,7 @@ class Keeper {
           "--vfs-cache-max-size=" + std::to_string(std::max(cache_.bytes, least_cache)),
           "--cache-dir=" + (directory_ / "cache").string()},
          mount_config(data_)});
-    say_why(directory_, "the mount of the data of input " + quoted_text(data_.input) + " ended" +
+    say_why(directory_, "the mount of the data of " + data_name(data_) + " ended" +
                             (failure ? ": " + failure->message : ""));
     return 0;
   }
@@ -151,8 +155,26 @@ class Keeper {
     }
     const auto silent = std::chrono::duration_cast<Milliseconds>(now - answered_);
     if (silent < silence_told) return;
-    say_why(directory_, "storage: the datastore of input " + quoted_text(data_.input) +
-                            " has not answered for " + std::to_string(silent / 1min) + " min");
+    say_why(directory_, "storage: the datastore of " + data_name(data_) + " has not answered for " +
+                            std::to_string(silent / silence_step * silence_step / 1s) + " s");
+  }
+
+  // rclone itself, which answers this alone. Where it stands still, a rank that reads cannot even
+  // be killed; without it the reads fail.
+  void look_at_mount() {
+    const auto now = Steady::now();
+    if (looking_ > 0 && ::waitpid(looking_, nullptr, WNOHANG) == looking_) looking_ = 0;
+    if (looking_ > 0 && now - looked_ > silence_told) {
+      ::kill(mount_, SIGKILL);
+      say_why(directory_, "storage: the mount of the data of " + data_name(data_) +
+                              " did not answer for 45 s, and was ended");
+      ::waitpid(mount_, nullptr, 0);
+      mount_ = 0;
+    }
+    if (looking_ == 0 && now - looked_ > ask_interval) {
+      looked_ = now;
+      looking_ = begin_child([this] { return is_mounted(directory_ / "mount") ? 0 : 1; });
+    }
   }
 
   const StagedData& data_;
@@ -163,8 +185,10 @@ class Keeper {
       data_.source + (data_.source.ends_with(':') ? "" : "/") + rclone_name(cache_.first_file);
   pid_t mount_ = 0;
   pid_t asking_ = 0;
+  pid_t looking_ = 0;
   Steady::time_point asked_ = Steady::now();
   Steady::time_point answered_ = asked_;
+  Steady::time_point looked_ = asked_;
 };
 
 // With none of the agent's descriptors. It stays in the agent's session, by which it is known not
@@ -184,22 +208,22 @@ class Keeper {
   ::_exit(0);
 }
 
-std::string why_no_fuse(const std::string& node) {
+std::string why_no_fuse(const StagedData& data, const std::string& machine) {
   const bool has_device = ::access("/dev/fuse", R_OK | W_OK) == 0;
   const bool has_program =
       static_cast<bool>(run_within({"fusermount3", "--version"}, unmount_limit));
   if (has_device && has_program) return {};
-  return "the data are too large for the cache of node " + node +
-         ", and they cannot be mounted there: " +
-         (has_device ? "install Debian's package 'fuse3'" : "there is no /dev/fuse");
+  return "the data of input " + quoted_text(data.input) + " cannot be mounted on " + machine +
+         ": " + (has_device ? "install Debian's package 'fuse3'" : "there is no /dev/fuse");
 }
 
 }  // namespace
 
 fs::path stream_directory(const std::string& root, const JobId& job, AttemptId attempt,
-                          const std::string& input) {
+                          const StagedData& data) {
+  const std::string name = (data.how.starts_with("output") ? "output " : "") + data.input;
   return fs::path(root) / "streams" /
-         (job.value + "." + std::to_string(attempt.value) + "." + input);
+         (job.value + "." + std::to_string(attempt.value) + "." + name);
 }
 
 Result<Fd> hold_stream(const fs::path& directory) {
@@ -207,16 +231,18 @@ Result<Fd> hold_stream(const fs::path& directory) {
     return made.error();
   }
   const std::string file = directory.string() + ".lock";
-  for (int tries = 0; tries < 5; ++tries) {
+  // A keeper that ends, or who clears up after one, has it for a moment.
+  for (int tries = 0; tries < 50; ++tries) {
     if (auto lock = shared_lock(file)) return std::move(*lock);
+    std::this_thread::sleep_for(20ms);
   }
   return system_error("lock " + file);
 }
 
 Status begin_stream(const StagedData& data, const fs::path& directory, const StreamCache& cache,
-                    const std::string& node, const TellData& tell) {
-  if (rclone_program().empty()) return Error{RcloneFailure{}.text("", "node " + node)};
-  if (std::string why = why_no_fuse(node); !why.empty()) return Error{std::move(why)};
+                    const std::string& machine, const TellData& tell) {
+  if (rclone_program().empty()) return Error{RcloneFailure{}.text("", machine)};
+  if (std::string why = why_no_fuse(data, machine); !why.empty()) return Error{std::move(why)};
   remove_stream(directory);
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   const fs::path kept = cache.parent / (directory.filename().string() + "." + std::to_string(now));
@@ -232,14 +258,14 @@ Status begin_stream(const StagedData& data, const fs::path& directory, const Str
   for (const auto until = Steady::now() + mount_limit; Steady::now() < until;) {
     if (is_mounted(directory / "mount")) return Done{};
     if (std::string why = text_of_file(directory / "why"); !why.empty()) return Error{why};
-    tell("data: mounting input " + quoted_text(data.input));
+    tell("data: mounting " + data_name(data));
     std::this_thread::sleep_for(step);
   }
-  return Error{"the data of input " + quoted_text(data.input) + " were not mounted within 60 s"};
+  return Error{"the data of " + data_name(data) + " were not mounted within 60 s"};
 }
 
 std::string trouble_of_streams(const std::string& root, const JobId& job, AttemptId attempt) {
-  const fs::path some = stream_directory(root, job, attempt, "");
+  const fs::path some = stream_directory(root, job, attempt, {});
   std::error_code failure;
   for (fs::directory_iterator entry(some.parent_path(), failure), end; !failure && entry != end;
        entry.increment(failure)) {

@@ -1,7 +1,8 @@
 // The data of an input read through a mount (FUSE) of their store, where they do not fit into the
-// cache. A process beside the agent keeps the mount for as long as somebody holds its lock:
+// cache, and data that a person mounts. A process beside the agent, or that person's, keeps the
+// mount for as long as somebody holds its lock:
 //
-//   streams/<name>.lock   held (flock, shared) by the agent until the attempt ends, or it dies
+//   streams/<name>.lock   held (flock, shared) by it until the attempt ends, or it dies
 //   streams/<name>/mount  with `d` in it, which is the data
 //   streams/<name>/cache  a link to what rclone keeps, in the cache of data
 //   streams/<name>/why    while the store does not answer: one sentence
@@ -16,9 +17,9 @@
 
 namespace muster {
 
-// Of one input of an attempt, below a directory of the agent's own.
+// Of one input or output of an attempt, below a directory of the agent's own.
 std::filesystem::path stream_directory(const std::string& root, const JobId& job, AttemptId attempt,
-                                       const std::string& input);
+                                       const StagedData& data);
 Result<Fd> hold_stream(const std::filesystem::path& directory);
 
 // What a stream may keep, and where; what it asks for to see whether the store answers.
@@ -30,7 +31,7 @@ struct StreamCache {
 
 // Blocks until the data can be read at `directory`/mount/d.
 Status begin_stream(const StagedData& data, const std::filesystem::path& directory,
-                    const StreamCache& cache, const std::string& node, const TellData& tell);
+                    const StreamCache& cache, const std::string& machine, const TellData& tell);
 
 // Why a store that an attempt reads from does not answer; empty: all do.
 std::string trouble_of_streams(const std::string& root, const JobId& job, AttemptId attempt);

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -112,14 +113,16 @@ const char* become(const Request& request, int socket) {
   if (words.empty()) return "read what to start";
   words.push_back(nullptr);
   for (int target = 0; target < 3; ++target) {
-    if (::dup2(request.files[target + 1], target) < 0) return "pass on its output";
+    if (::dup2(request.files[target + 1], target) < 0) return "pass on the output";
   }
-  if (has_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return "give it the terminal";
-  if (::chdir(directory) != 0) return "enter its directory";
+  if (has_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return "give the terminal";
+  if (::chdir(directory) != 0) return "enter the directory";
   reset_signals();
   if (!say(socket, "begun " + request.id)) ::_exit(127);
+  static char running[hold_message_bytes / 2];
+  std::snprintf(running, sizeof running, "run '%s'", words[0]);
   ::execvp(words[0], words.data());
-  return "run it";
+  return running;
 }
 
 class Holder {
@@ -172,9 +175,7 @@ int hold(const char* socket_path) {
     if (::poll(events, 2, -1) < 0) continue;
     if (events[1].revents != 0) {
       signalfd_siginfo told{};
-      const bool is_asked = ::read(signals, &told, sizeof told) > 0 && told.ssi_signo == SIGTERM;
-      if (is_asked) say(socket, "term");
-      holder.reap();
+      if (::read(signals, &told, sizeof told) > 0) holder.reap();  // SIGTERM alone ends nothing
     }
     if (events[0].revents == 0) continue;
     Request request;

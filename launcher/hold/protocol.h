@@ -5,8 +5,7 @@
 // the agent its number outside (SCM_CREDENTIALS). When the socket ends, muster-hold ends, and the
 // container with it.
 //
-//   agent: "ID"      muster-hold: "here" first; "begun ID", "ended ID WAITSTATUS"; "term" when it
-//                    is asked to end
+//   agent: "ID"      muster-hold: "here" first; "begun ID", "ended ID WAITSTATUS"
 #pragma once
 
 namespace muster {

@@ -37,6 +37,9 @@ inline std::string with_digest(const std::string& name, const std::string& diges
 std::string mirrored(const std::string& name, const std::map<std::string, std::string>& mirrors);
 bool is_image_allowed(const std::string& name, const std::vector<std::string>& patterns);
 
+// Of JobSpec::recorded: nodes that cannot reach the registry get the image from the controller.
+inline constexpr const char* image_pull_key = "containers.pull";
+
 // sha256: and 64 hex digits.
 bool is_image_digest(std::string_view text);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 
 #include "launcher/image/name.h"
@@ -250,7 +249,15 @@ bool is_about_image(std::string_view said) {
                                         "no matching manifest",
                                         "invalid reference format",
                                         "no image with name",
+                                        "HTTP response to HTTPS client",
                                         "repository does not exist"};
+  return std::ranges::any_of(signs, [&](std::string_view sign) { return mentions(said, sign); });
+}
+
+bool is_about_connection(std::string_view said) {
+  constexpr std::string_view signs[] = {
+      "connection refused", "no route to host", "network is unreachable", "no such host",
+      "i/o timeout",        "name resolution",  "server misbehaving"};
   return std::ranges::any_of(signs, [&](std::string_view sign) { return mentions(said, sign); });
 }
 

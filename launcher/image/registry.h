@@ -49,6 +49,9 @@ Result<ImageManifest> read_image_manifest(std::string_view text);
 // not exist, or not for this account.
 bool is_about_image(std::string_view said);
 
+// Whether the registry was not reached at all: refused, no way there, or no such name.
+bool is_about_connection(std::string_view said);
+
 // The last words of such a program in one line: without its retries, and without what follows the ?
 // of an address, which may be a signature.
 std::string plain_words(std::string_view said);

@@ -127,7 +127,11 @@ Status FileSink::add_piece(int node_index, const TreeEntry& entry, std::int64_t 
   }
   Arriving& arriving = found->second;
   if (!write_sparse(arriving.file.get(), bytes)) {
-    return stage_error("write", root_ / entry.path, errno);
+    const int why = errno;
+    // On a full disk the journal needs what half a file holds.
+    static_cast<void>(::ftruncate(arriving.file.get(), 0));
+    arriving_.erase(found);
+    return stage_error("write", root_ / entry.path, why);
   }
   arriving.content.add(bytes);
   arriving.received += static_cast<std::int64_t>(bytes.size());
@@ -286,7 +290,7 @@ Result<SettledFiles> load_settled(const fs::path& file) {
   return read ? Result(std::move(settled)) : read.error();
 }
 
-void CollectReader::list_directory(const std::string& path) {
+void CollectReader::list_directory(const std::string& path, const IsKnown& is_known) {
   // Whoever gets it could not open it by its path, and the depth of this recursion ends here too.
   if (path.size() >= PATH_MAX) {
     return problems_.add("a directory of '" + (name_ / path.substr(0, 80)).string() +
@@ -315,12 +319,12 @@ void CollectReader::list_directory(const std::string& path) {
       if (errno != ENOENT) problems_.add(stage_error("send", name_ / entry, errno).message);
     } else if (S_ISDIR(inner.st_mode)) {
       below.push_back(entry);
-    } else {
+    } else if (!is_known || !is_known(entry, inner)) {
       list_entry(opened, entry, name, inner);
     }
   }
   opened.reset();  // a deep tree must not use up the descriptors
-  for (const std::string& inner : below) list_directory(inner);
+  for (const std::string& inner : below) list_directory(inner, is_known);
 }
 
 void CollectReader::list_entry(const Fd& parent, const std::string& path, const std::string& last,
@@ -349,14 +353,15 @@ CollectReader::CollectReader(Fd root, fs::path name)
     : root_(std::move(root)), name_(std::move(name)) {}
 
 Result<CollectReader> CollectReader::open(const fs::path& job_directory,
-                                          const std::vector<std::string>& folders) {
+                                          const std::vector<std::string>& folders,
+                                          const IsKnown& is_known) {
   Fd root(::open(job_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!root) return stage_error("read the directory", job_directory, errno);
   CollectReader reader(std::move(root), job_directory);
   for (const std::string& folder : folders) {
     struct stat facts {};
     if (::fstatat(reader.root_.get(), folder.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0) {
-      reader.list_directory(folder);
+      reader.list_directory(folder, is_known);
     }
   }
   reader.problems_.finish("problems");

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,6 +43,9 @@ Result<SettledFiles> load_settled(const std::filesystem::path& file);
 
 class FileSink {
  public:
+  // There as long as not everything has been moved to its name.
+  static constexpr const char* gathered_in = ".incoming";
+
   // `folders` (`outputs`, `logs`) are the only ones that may be written to.
   static Result<FileSink> open(std::filesystem::path job_directory,
                                std::vector<std::string> folders, SettledFiles earlier = {});
@@ -80,7 +84,7 @@ class FileSink {
 
   FileSink(std::filesystem::path root, std::vector<std::string> folders, Fd root_file,
            SettledFiles earlier);
-  std::filesystem::path incoming() const { return root_ / ".incoming"; }
+  std::filesystem::path incoming() const { return root_ / gathered_in; }
   Status check_entry(const TreeEntry& entry) const;
   Status begin_file(int node_index, const std::string& path);
   Status add_piece(int node_index, const TreeEntry& entry, std::int64_t offset,
@@ -119,8 +123,11 @@ struct CollectPiece {
 class CollectReader {
  public:
   // `folders` (`outputs`, `logs`) lie directly below `job_directory`; absent ones are skipped.
+  // What `is_known` says of a file or a link is that it is not sent.
+  using IsKnown = std::function<bool(const std::string& path, const struct stat& facts)>;
   static Result<CollectReader> open(const std::filesystem::path& job_directory,
-                                    const std::vector<std::string>& folders);
+                                    const std::vector<std::string>& folders,
+                                    const IsKnown& is_known = {});
 
   const std::vector<TreeEntry>& entries() const { return entries_; }
   // The next piece of at most `limit_bytes`; nothing after the last one.
@@ -132,7 +139,7 @@ class CollectReader {
 
  private:
   CollectReader(Fd root, std::filesystem::path name);
-  void list_directory(const std::string& path);
+  void list_directory(const std::string& path, const IsKnown& is_known);
   void list_entry(const Fd& parent, const std::string& path, const std::string& last,
                   const struct stat& facts);
   void list_link(const Fd& parent, const std::string& path, const std::string& last);

@@ -30,8 +30,7 @@ constexpr int executable_bits = 0111;
 constexpr std::size_t copy_step_bytes = std::size_t{64} << 20;
 
 // `from`'s bytes between two offsets to the same place in `to`; false leaves errno.
-template <class Alive>
-bool copy_range(const Fd& from, Fd& to, off_t at, off_t end, Alive alive) {
+bool copy_range(const Fd& from, Fd& to, off_t at, off_t end, const std::function<void()>& alive) {
   std::string piece;
   while (at < end) {
     alive();
@@ -49,25 +48,6 @@ bool copy_range(const Fd& from, Fd& to, off_t at, off_t end, Alive alive) {
     at += static_cast<off_t>(piece.size());
   }
   return true;
-}
-
-// The whole of `from` into `to`, sharing the blocks where the file system can, and leaving holes
-// where it knows of them; false leaves errno.
-template <class Alive>
-bool copy_content(const Fd& from, Fd& to, Alive alive) {
-  if (::ioctl(to.get(), FICLONE, from.get()) == 0) return true;
-  struct stat facts {};
-  if (::fstat(from.get(), &facts) != 0) return false;
-  for (off_t at = 0; at < facts.st_size;) {
-    off_t data = ::lseek(from.get(), at, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // a hole to the end
-    if (data < 0) data = at;
-    off_t end = ::lseek(from.get(), data, SEEK_HOLE);
-    if (end < 0) end = facts.st_size;
-    if (!copy_range(from, to, data, end, alive)) return false;
-    at = end;
-  }
-  return ::ftruncate(to.get(), facts.st_size) == 0;
 }
 
 // A private copy of a blob; in a read-only tree it carries the untouched mark.
@@ -266,6 +246,22 @@ std::vector<std::string> missing_blobs(const std::vector<Tree>& trees, const Blo
     }
   }
   return {missing.begin(), missing.end()};
+}
+
+bool copy_content(const Fd& from, Fd& to, const std::function<void()>& alive) {
+  if (::ioctl(to.get(), FICLONE, from.get()) == 0) return true;
+  struct stat facts {};
+  if (::fstat(from.get(), &facts) != 0) return false;
+  for (off_t at = 0; at < facts.st_size;) {
+    off_t data = ::lseek(from.get(), at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) break;  // a hole to the end
+    if (data < 0) data = at;
+    off_t end = ::lseek(from.get(), data, SEEK_HOLE);
+    if (end < 0) end = facts.st_size;
+    if (!copy_range(from, to, data, end, alive)) return false;
+    at = end;
+  }
+  return ::ftruncate(to.get(), facts.st_size) == 0;
 }
 
 Status materialize(const Tree& tree, const BlobStore& store, const fs::path& job_directory,

@@ -31,6 +31,10 @@ Status materialize(
     const Tree& tree, const BlobStore& store, const std::filesystem::path& job_directory,
     const Placing& placing = [](const std::string&) {});
 
+// The whole of `from` into `to`, sharing the blocks where the file system can, and leaving holes
+// where it knows of them; false leaves errno. Calls `alive` every few seconds.
+bool copy_content(const Fd& from, Fd& to, const std::function<void()>& alive);
+
 // Removes a directory and all below it, never following a link. Directories that their owner may
 // not write to are opened up first: ranks leave such things. An absent tree is removed already.
 Status remove_tree(const std::filesystem::path& directory);

@@ -80,8 +80,9 @@ struct StageDone {
   std::string error;
   bool lasting = false;  // the error is the job's own doing: it would be the same on any node
   std::vector<std::string> streamed{};  // inputs that are read through a mount
+  bool no_registry = false;             // the node cannot reach the image's registry
 
-  MUSTER_MESSAGE("stage_done", job, attempt, error, lasting, streamed)
+  MUSTER_MESSAGE("stage_done", job, attempt, error, lasting, streamed, no_registry)
 };
 
 // What a node is at while it prepares an attempt, every few seconds as long as anything moves.

@@ -446,8 +446,9 @@ struct HealthWanted {
   std::vector<std::string> checks{};  // patterns; none: all
   bool quick = false;                 // one look
   bool is_idle = false;               // a person says that nothing runs there
+  std::string holdings{};             // what a job needs: answered instead (cli/image/needs.h)
 
-  MUSTER_FIELDS(phase, checks, quick, is_idle)
+  MUSTER_FIELDS(phase, checks, quick, is_idle, holdings)
 };
 
 // Run `muster health run -o json`: ExecOutput and ExecEnded of this id, and ExecStop from the

@@ -1,7 +1,6 @@
 #include "runtime/zero/bucket.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 namespace muster {

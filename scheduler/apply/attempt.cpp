@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <chrono>
 
 #include "scheduler/apply/parts.h"
 #include "scheduler/state/lookup.h"

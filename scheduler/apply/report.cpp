@@ -183,6 +183,10 @@ void apply_one(State& state, Time at, const OutputsCollected& record) {
     node->collection.state = Collected{};
     return;
   }
+  auto* collecting =
+      std::get_if<Collecting>(&find_attempt(state, record.job, record.attempt)->phase);
+  // What goes to stores is not all there any more: it is waited for, and begun again.
+  if (collecting && has_delivered(*node)) collecting->delivers = false;
   node->collection.state = CollectionFailed{record.error, at};
   node->collection.failures += 1;
 }

@@ -65,8 +65,10 @@ bool awaits_outputs(Turn& turn, const Job& job, const Attempt& attempt, const At
 std::string left_behind_text(const Turn& turn, const AttemptNode& node) {
   if (!has_started(node) || has_delivered(node)) return "";
   const std::string& directory = node.started->directory;
-  return "the outputs of " + node.id.value + " were not copied (" + why_not_copied(turn, node) +
-         "): what it has of them is still on " + node.id.value + " in outputs/ and logs/ of " +
+  const std::string why =
+      is_released(node) ? " before it left" : " (" + why_not_copied(turn, node) + ")";
+  return "the outputs of " + node.id.value + " were not copied" + why +
+         ": what it has of them is still on " + node.id.value + " in outputs/ and logs/ of " +
          (directory.empty() ? "the job's directory" : directory);
 }
 

@@ -15,10 +15,11 @@ namespace muster {
 
 namespace {
 
-std::string left_behind_text(const Turn& turn, const Attempt& attempt) {
+// Of those that are part of it, or that have left it.
+std::string left_behind_text(const Turn& turn, const Attempt& attempt, bool have_left) {
   std::vector<std::string> parts;
   for (const AttemptNode& node : attempt.nodes) {
-    if (!is_active(node)) continue;  // told when it was released
+    if (is_active(node) == have_left) continue;
     if (std::string text = left_behind_text(turn, node); !text.empty()) {
       parts.push_back(std::move(text));
     }
@@ -35,7 +36,12 @@ bool may_still_run(const State& state, const Job& job, const AttemptNode& node) 
 
 void end_attempt(Turn& turn, const Job& job, const Attempt& attempt, const StopBegun& why) {
   AttemptCause cause = cause_of(job, attempt, why);
-  cause.left_behind = left_behind_text(turn, attempt);
+  cause.left_behind = left_behind_text(turn, attempt, false);
+  // The job went on without these: its success is one all the same.
+  if (const std::string text = left_behind_text(turn, attempt, true); !text.empty()) {
+    std::string& told = cause.succeeded ? cause.sentence : cause.left_behind;
+    told += (told.empty() ? "" : "; ") + text;
+  }
   for (const AttemptNode& node : attempt.nodes) {
     if (may_still_run(turn.state, job, node)) cause.unproven.push_back(node.id);
   }
@@ -92,11 +98,12 @@ std::optional<FenceProof> fence_proof(Turn& turn, const Job& job, const Attempt&
   return std::nullopt;
 }
 
-// Where they were collected is not where the job file wants them.
+// Where they were collected is not where the job file, or for logs the site, wants them.
 bool delivers_outputs(const JobSpec& spec) {
-  return std::ranges::any_of(spec.outputs, [](const auto& output) {
-    return output.second.is_in_store || !output.second.asset_name.empty();
-  });
+  return spec.recorded.contains("store") ||
+         std::ranges::any_of(spec.outputs, [](const auto& output) {
+           return output.second.is_in_store || !output.second.asset_name.empty();
+         });
 }
 
 // Only then it is known whether what they read from a store stayed the same.

@@ -8,12 +8,13 @@
 
 namespace muster {
 
-// Who fetches an image from its registry: each node, or the submitter for all of them.
-enum class ImageBringer { nodes, controller };
+// Who fetches an image from its registry: each node, or the submitter for all of them; or the
+// nodes, and the submitter where they cannot reach it.
+enum class ImageBringer { automatic, nodes, controller };
 
 struct ImageSettings {
   std::vector<std::string> allow{};  // patterns of whole names; empty: every image
-  ImageBringer pull = ImageBringer::nodes;
+  ImageBringer pull = ImageBringer::automatic;
   std::map<std::string, std::string> mirrors{};       // beginnings of whole names
   std::map<std::string, std::string> environments{};  // NAME[:VERSION] -> an image, or `host`
   bool refuses_unknown_environments = false;

@@ -49,7 +49,7 @@ struct ControllerRestarted {
 };
 
 // A finished job is queued again; its attempts continue their numbering. Carries what State forgot
-// with the job's end: made by `resume_request` (scheduler/restart/resume_request.h) from the job's
+// with the job's end: made by `resume_request` (scheduler/restart/policy.h) from the job's
 // records.
 struct ResumeRequested {
   static constexpr const char* kind = "resume_requested";

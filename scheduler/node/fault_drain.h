@@ -13,10 +13,10 @@ namespace muster {
 // For every node whose agent has told of faults.
 void handle_faults(Turn& turn);
 
-// "h02: XID 79 on gpu3: the GPU has fallen off the bus (gpu.xid, needs a reboot)"
 // When a node that is drained for a fault is looked at, or takes jobs, again; empty: it is not.
 std::string next_look_text(const Node& node, Time now);
 
+// "h02: XID 79 on gpu3: the GPU has fallen off the bus (gpu.xid, needs a reboot)"
 std::string fault_text(const NodeFaulted& fault);
 
 // The first since the launch that the job cannot go on with, on any node or on this one.

@@ -332,9 +332,10 @@ ImageSettings read_images(MapReader& file) {
   MapReader containers(file.take("containers"));
   images.allow = read_allowed(containers.take("allow"));
   images.pull = containers.take("pull")
-                    .choice<ImageBringer>(
-                        {{"nodes", ImageBringer::nodes}, {"controller", ImageBringer::controller}})
-                    .value_or(ImageBringer::nodes);
+                    .choice<ImageBringer>({{"auto", ImageBringer::automatic},
+                                           {"nodes", ImageBringer::nodes},
+                                           {"controller", ImageBringer::controller}})
+                    .value_or(ImageBringer::automatic);
   const auto runtime = containers.take("runtime").word(
       {"auto", "podman", "docker", "apptainer", "enroot", "charliecloud", "bubblewrap"});
   if (runtime && *runtime != "auto") images.runtime = *runtime;
@@ -510,7 +511,7 @@ Result<std::vector<std::string>> command_words(std::string_view line) {
 
 void add_images(ImageSettings& to, ImageSettings more) {
   std::ranges::move(more.allow, std::back_inserter(to.allow));
-  if (to.pull == ImageBringer::nodes) to.pull = more.pull;
+  if (to.pull == ImageBringer::automatic) to.pull = more.pull;
   if (to.runtime.empty()) to.runtime = more.runtime;
   to.mirrors.merge(more.mirrors);
   to.environments.merge(more.environments);

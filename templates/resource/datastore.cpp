@@ -170,7 +170,8 @@ void read_share(const Value& value, std::string& field) {
   const std::string unit = digits == text->npos ? "" : lower_case(text->substr(digits));
   constexpr std::array<std::string_view, 8> units{"", "%", "mb", "mib", "gb", "gib", "tb", "tib"};
   const bool is_known = std::ranges::find(units, unit) != units.end();
-  if (digits == 0 || !is_known || text->size() > 12) {
+  const bool is_too_much = unit == "%" && digits > 2 && *text != "100%";
+  if (digits == 0 || !is_known || is_too_much || text->size() > 12) {
     return value.error("expected a share of the disk or a size such as 80% or 500GB, got " +
                        quoted_text(*text));
   }

@@ -74,11 +74,23 @@ inputs:
   data: {type: uri_folder, path: azureml://datastores/dav/paths/train}
 YAML
 expect 0 "$MUSTER" plan "$work/read.yml"
-has out "dav: train"
+has out "3 files, 2.9 MiB from dav: train, copied to each of 2 nodes"
+has out "5.7 MiB in all"
+has out "h1, h2: not cached, fits"
+[ ! -e "$work/nodes/data" ] || fail "plan made a cache"
 expect 0 "$MUSTER" run "$work/read.yml" --name first
+has err "inputs.data: 3 files, 2.9 MiB from dav: train"
 [ "$(grep -c "${sums%% *}" "$work/out")" = 2 ] || fail "a node read other bytes: $(cat "$work/out")"
 before=$(reads)
 [ "$before" -ge 3 ] || fail "nothing was fetched from the store"
+expect 0 "$MUSTER" plan "$work/read.yml"
+has out "h1, h2: cached"
+expect 0 "$MUSTER" plan "$work/read.yml" -o json --query needs
+has out '"h2": "cached"'
+{ cat "$work/cluster.yml"; echo 'data: {size: 1mb}'; } >"$work/small.yml"
+expect 0 "$MUSTER" plan "$work/read.yml" --cluster "$work/small.yml" \
+  --set muster.data.data=stage --set inputs.data.path=azureml://datastores/dav/paths/
+has err "warning: inputs.data: h1: does not fit: the cache may take 976.6 KiB"
 expect 0 "$MUSTER" run "$work/read.yml" --name second
 [ "$(reads)" = "$before" ] || fail "a second job fetched the data again"
 touch "$work/enough"; wait "$watcher"
@@ -142,6 +154,16 @@ inputs:
 YAML
 expect 0 "$MUSTER" run "$work/again.yml" --name again
 [ "$(grep -c weights "$work/out")" = 2 ] || fail "the output cannot be read again"
+expect 1 "$MUSTER" data label net:7 good
+has err "has no version '7'"
+expect 2 "$MUSTER" data label net good
+expect 0 "$MUSTER" data label net:1 good
+expect 0 "$MUSTER" data show net@good -o json --query labels
+has out good
+expect 0 "$MUSTER" run "$work/again.yml" --name labelled --set inputs.net.path=azureml:net@good
+[ "$(grep -c weights "$work/out")" = 2 ] || fail "the data of a label cannot be read"
+expect 0 "$MUSTER" data label net good --remove
+expect 90 "$MUSTER" run "$work/again.yml" --set inputs.net.path=azureml:net@good
 
 # A store that is away when the job ends: nothing is lost.
 job_file away.yml <<YAML
@@ -171,6 +193,14 @@ if grep -rqaF -e "$password" -e "$secret" --exclude-dir=secrets "$MUSTER_HOME" "
   fail "a secret is in $(grep -rlaF -e "$password" -e "$secret" --exclude-dir=secrets \
     "$MUSTER_HOME" "$work/nodes")"
 fi
+# A name that is not there, of each kind.
+for verb in show archive restore; do
+  expect 1 "$MUSTER" data $verb none
+  expect 1 "$MUSTER" environment $verb --name none
+  has err "there is no environment 'none'"
+done
+expect 1 "$MUSTER" datastore show none
+expect 1 "$MUSTER" datastore delete none
 expect 0 "$MUSTER" datastore delete dav
 [ -z "$(ls "$MUSTER_HOME/secrets")" ] || fail "the secrets of a deleted store are kept"
 echo ok

@@ -12,7 +12,8 @@ mkdir -p "$store/train/deep er"
 rclone serve webdav "$store" --addr 127.0.0.1:$port --log-level DEBUG --vfs-cache-mode off \
   --dir-cache-time 0 >"$work/dav.log" 2>&1 &
 server=$!
-trap 'status=$?; kill "$server"; (exit "$status"); finish' EXIT
+mounted=""
+trap 'status=$?; kill "$server" $mounted; (exit "$status"); finish' EXIT
 until_true 10 grep -q "WebDav Server started" "$work/dav.log"
 reads() { grep -c ": GET from" "$work/dav.log"; }
 head -c 3000000 /dev/urandom >"$store/train/big.bin"
@@ -57,6 +58,23 @@ has out "on fuse"
 [ "$(reads)" -le 84 ] || fail "$(reads) reads of 41 files by 2 nodes"
 until_true 10 nothing_left || fail "a mount is left: $(grep "$work/nodes" /proc/self/mountinfo)"
 
+# An output that has too much already: links to the mount, which what is written replaces.
+job_file out.yml <<YAML
+command: |
+  cd "\${{outputs.model}}"
+  find -L . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum
+  echo x >new && mv new "deep er/1"
+environment: azureml:host
+outputs:
+  model: {mode: rw_mount, path: azureml://datastores/dav/paths/train}
+YAML
+expect 0 "$MUSTER" run "$work/out.yml" --name output
+has out "${sums%% *}"
+[ "$(cat "$store/train/deep er/1")" = x ] || fail "what was written is not in the store"
+[ "$(grep -c ": PUT from" "$work/dav.log")" = 1 ] || fail "more was written than one file"
+echo 1 >"$store/train/deep er/1"
+until_true 10 nothing_left || fail "a mount is left: $(grep "$work/nodes" /proc/self/mountinfo)"
+
 # As the job asks; a copy is never mounted.
 expect 92 "$MUSTER" run "$work/read.yml" --name copies --set muster.data.data=stage \
   --set resources.instance_count=1 --set muster.reschedule.attempts=0
@@ -90,4 +108,34 @@ until_true 20 test -e "$work/reads"
 [ "$(mounts)" = 1 ] || fail "$(mounts) mounts"
 pkill -KILL -f "agent serve --home $work/nodes" || fail "no agent"
 until_true 10 nothing_left || fail "a mount is left after the agent"
+
+# In a directory of this machine, until it is ended or killed.
+printf 'name: train\npath: azureml://datastores/dav/paths/train\n' >"$work/asset.yml"
+expect 0 "$MUSTER" data create -f "$work/asset.yml"
+sums=$(cd "$store/train" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+mkdir "$work/here" "$work/bin"
+expect 1 "$MUSTER" data mount train "$store"
+has err "is not an empty directory"
+expect 1 "$MUSTER" data mount train:2 "$work/here"
+expect 1 env PATH="$work/bin" "$MUSTER" data mount train "$work/here"
+has err "install Debian's package 'fuse3'"
+mount_here() {
+  "$MUSTER" data mount "$1" "$work/here" 2>"$work/mount.err" &
+  mounted=$!
+  until_true 30 grep -q "until Ctrl-C" "$work/mount.err"
+}
+none_here() { ! grep -q " $MUSTER_HOME/mounts.* fuse" /proc/self/mountinfo; }
+mount_here train@latest
+none_here && fail "nothing is mounted"
+[ "$(cd "$work/here/" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)" = \
+  "$sums" ] || fail "other bytes are mounted"
+touch "$work/here/x" 2>/dev/null && fail "the mount can be written to"
+kill -TERM "$mounted"; wait "$mounted" || fail "the mount ended with $?"
+none_here || fail "a mount is left"
+[ ! -L "$work/here" ] && rmdir "$work/here" || fail "no empty directory is left"
+mount_here azureml://datastores/dav/paths/train
+kill -KILL "$mounted"; wait "$mounted" 2>/dev/null
+until_true 10 none_here
+cleared() { [ -z "$(find "$MUSTER_HOME/mounts" -mindepth 3)" ]; }
+until_true 10 cleared
 echo ok

@@ -166,6 +166,41 @@ has out "made by conda, of"; has out "name: lab"
 names+=("$(in_spec conda 'localhost/muster/build:[0-9a-f]*')")
 names+=("localhost/muster/image:$(digest_of conda | cut -d: -f2)")
 
+# --- nodes that cannot reach the registry get the image from here, unless the site forbids it
+offer unreached:1
+offer never:1
+mkdir "$work/bin"
+cat >"$work/bin/podman" <<SH
+#!/bin/sh
+case "\$*" in
+pull*dir:*) ;;
+pull*) export CONTAINERS_REGISTRIES_CONF=$work/dead.conf ;;
+esac
+exec $(command -v podman) "\$@"
+SH
+chmod 755 "$work/bin/podman"
+printf '[[registry]]\nprefix = "%s"\nlocation = "127.0.0.1:1"\ninsecure = true\n' "$host" \
+  >"$work/dead.conf"
+job unreached "$host/lab/unreached:1"
+job never "$host/lab/never:1"
+printf 'containers: {pull: nodes}\n' >"$work/nodes.yml"
+(
+  export MUSTER_HOME="$work/home-away" PATH="$work/bin:$PATH"
+  trap 'status=$?; for pid in $(agent_pids) $(controller_pids); do kill -9 "$pid"; done
+    exit "$status"' EXIT
+  expect 0 "$MUSTER" plan "$work/unreached.yml"
+  has out "pulled from $host by each node that lacks it"; has out "local-0, local-1: not there;"
+  expect 0 "$MUSTER" run "$work/unreached.yml" --name unreached
+  has out "mark of unreached:1"; has out "rank 1"
+  expect 0 "$MUSTER" plan "$work/unreached.yml"; has out "local-0, local-1: there already"
+  "$MUSTER" run "$work/never.yml" --cluster "$work/nodes.yml" --name never >"$work/out" 2>&1 &&
+    fail "a pull from nowhere"
+  has out "connection refused"
+  grep -rlaFf "$work/secrets" "$MUSTER_HOME" | grep -v '/registry.json$' && fail "a login"
+  exit 0
+) || exit 1
+names+=("localhost/muster/image:$(MUSTER_HOME=$work/home-away digest_of unreached | cut -d: -f2)")
+
 # --- brought by the submitter, for nodes that do not see the registry
 offer brought:1
 printf 'containers: {pull: controller}\n' >"$work/bring.yml"

@@ -166,8 +166,8 @@ cli/data: cli/client cli/terminal launcher/controller/store launcher/data launch
 cli/data: launcher/staging scheduler/model templates templates/job templates/resource
 cli/data: templates/yaml
 cli/image: cli/client cli/data cli/terminal launcher/agent/image launcher/controller/store
-cli/image: launcher/image launcher/os launcher/staging launcher/wire scheduler/model templates
-cli/image: templates/job templates/yaml
+cli/image: launcher/data launcher/image launcher/os launcher/staging launcher/wire scheduler/model
+cli/image: templates templates/job templates/yaml
 cli/job: cli/client cli/data cli/grammar cli/image cli/terminal health/benchmark health/checks/host
 cli/job: launcher/controller/store launcher/data launcher/image launcher/os launcher/staging
 cli/job: launcher/wire
@@ -183,7 +183,7 @@ cli/verbs/resources: cli/client cli/data cli/grammar cli/image cli/job cli/termi
 cli/verbs/resources: launcher/controller/store launcher/data launcher/os launcher/staging
 cli/verbs/resources: launcher/wire scheduler/model templates templates/resource templates/yaml
 cli: cli/client cli/health/cluster cli/job cli/terminal cli/verbs health/benchmark health/read
-cli: cli/data
+cli: cli/data cli/image
 cli: launcher/agent/node launcher/controller launcher/controller/store launcher/os launcher/relay
 cli: scheduler/model
 tools: cli/grammar cli/terminal scheduler/model

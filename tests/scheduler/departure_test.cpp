@@ -152,6 +152,16 @@ TEST_CASE("a node out of reach is left when the run stands still for twenty seco
   CHECK_FALSE(bench.owns(3));
   CHECK_THAT(bench.last<NodeReleased>()->left_behind, ContainsSubstring("outputs of h03"));
   CHECK(bench.is_in<Running>());
+  SECTION("the job's success says so") {
+    bench.finish();
+    CHECK(bench.the<JobEnded>().state == JobEndState::completed);
+  }
+  SECTION("its failure says so, too") {
+    bench.cancel();
+    bench.obey();
+    CHECK(bench.the<JobEnded>().state == JobEndState::canceled);
+  }
+  CHECK_THAT(bench.the<JobEnded>().reason, ContainsSubstring("outputs of h03 were not copied"));
 }
 
 TEST_CASE("an attempt that cannot spare a node out of reach is as patient as a fixed one") {

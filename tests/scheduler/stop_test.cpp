@@ -224,6 +224,26 @@ TEST_CASE("outputs of the nodes that are left go to the store when the last node
   CHECK(bench.last<JobEnded>()->exit_code == 92);
 }
 
+TEST_CASE("outputs that a controller lost while they went to the store are collected again first") {
+  Bench bench(a_job().on_nodes(2), 0);
+  bench.state.jobs.at(JobId{"train"}).spec.outputs["model"].is_in_store = true;
+  start_collecting(bench, 2);
+  bench.obey();
+  REQUIRE(bench.count<DeliveryBegun>() == 1);
+  bench.observe(OutputsCollected{JobId{"train"}, AttemptId{0}, NodeId{"h01"}, "it was restarted"});
+  const OutputsDelivered delivered{JobId{"train"}, AttemptId{0}, ""};
+  bench.observe(delivered);  // of what was there: not of all
+  CHECK(bench.is_in<Collecting>());
+  bench.pass(Seconds{5});
+  REQUIRE(bench.owes<CollectWork>(1));
+  CHECK(!bench.owes<CollectWork>(2));
+  CHECK(bench.count<DeliveryBegun>() == 1);
+  bench.obey();
+  CHECK(bench.count<DeliveryBegun>() == 2);
+  bench.observe(delivered);
+  CHECK(bench.last<JobEnded>()->state == JobEndState::completed);
+}
+
 TEST_CASE("ranks that never met have trained alone, which the job's end says") {
   Bench bench(a_job().on_nodes(2));
   for (int rank = 0; rank < 2; ++rank) {

@@ -1,7 +1,6 @@
 #include "tools/drill/file.h"
 
 #include <algorithm>
-#include <array>
 
 #include "scheduler/model/names.h"
 #include "scheduler/text/duration.h"

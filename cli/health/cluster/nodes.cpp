@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <set>
-#include <string_view>
 #include <variant>
 
 #include <nlohmann/json.hpp>

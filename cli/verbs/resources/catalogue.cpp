@@ -33,6 +33,8 @@ struct ResourceOptions {
   std::optional<std::string> version;
   std::string label;
   bool with_archived = false;
+  bool removes = false;
+  std::string directory;
 };
 
 Catalogue catalogue_of(CatalogueKind kind) {
@@ -145,8 +147,9 @@ int show_store(const ResourceOptions& options, const CommonOptions& common) {
   const KnownStores stores = known_stores(home, common);
   const DatastoreFile* file = stores.find(options.name);
   if (file != nullptr) return print_resource(store_document(*file, home), common);
-  throw VerbEnd(plain_failure,
-                or_end(catalogue_of(CatalogueKind::datastore).find(options.name, "")).name);
+  throw VerbEnd(
+      plain_failure,
+      or_end(catalogue_of(CatalogueKind::datastore).find(options.name, ""), plain_failure).name);
 }
 
 int delete_store(const ResourceOptions& options, const CommonOptions&) {
@@ -177,13 +180,20 @@ Document asset_document(const CatalogueEntry& entry) {
       {"description", asset.description},
       {"tags", asset.tags},
       {"created_at", value_or_null(std::optional<Time>(from_ms(entry.created_ns / 1'000'000)))},
-      {"archived", entry.is_archived}};
+      {"archived", entry.is_archived},
+      {"labels", catalogue_of(CatalogueKind::data).labels(entry)}};
 }
 
 // Data of this machine go to the default datastore, as on Azure ML; without one they are used where
 // they are.
 void upload_local(const Home& home, const CommonOptions& common, DataAsset& asset) {
   if (asset.path_kind != PathKind::local) return;
+  std::error_code failure;
+  const std::filesystem::path source = std::filesystem::canonical(asset.path, failure);
+  const bool is_file = std::filesystem::is_regular_file(source, failure);
+  if (!is_file && !std::filesystem::is_directory(source, failure)) {
+    throw VerbEnd(invalid_file, "path: " + quoted_text(asset.path) + " is no file or directory");
+  }
   const KnownStores stores = known_stores(home, common);
   if (stores.default_name().empty()) return;
   const DatastoreFile* store = stores.find(stores.default_name());
@@ -198,7 +208,7 @@ void upload_local(const Home& home, const CommonOptions& common, DataAsset& asse
   const PlaceInStore place{store->spec, inside, asset.type == DataType::uri_file};
   or_end(stores.keep_credentials(store->spec));
   const Credentials credentials = or_end(load_secrets(home.root, store->spec));
-  or_end(upload_tree(asset.path, place, credentials, "this machine"));
+  or_end(upload_tree(source, place, credentials, "this machine"));
   asset.path = "azureml://datastores/" + store->spec.name + "/paths/" + inside;
   asset.path_kind = PathKind::datastore;
 }
@@ -244,12 +254,25 @@ int show_data(const ResourceOptions& options, const CommonOptions& common) {
   return print_resource(asset_document(entry), common);
 }
 
+int mount_data(const ResourceOptions& options, const CommonOptions& common) {
+  const Home home = Home::from_environment();
+  or_end(own_home(home));
+  const auto data =
+      or_end(find_data(known_stores(home, common), home, options.name), plain_failure);
+  const auto tell = [&](std::string_view said) { notice(said, common); };
+  or_end(mount_until_signal(home, data, options.directory, tell), plain_failure);
+  return 0;
+}
+
 // ---- environments
 
 Document environment_document(const CatalogueEntry& entry) {
   const JobFile file = read_job_file(entry.name + ".yml", entry.text, read_options({}));
   const EnvironmentSpec& spec = file.spec.environment;
-  Document out{{"name", entry.name}, {"version", entry.version}, {"archived", entry.is_archived}};
+  Document out{{"name", entry.name},
+               {"version", entry.version},
+               {"archived", entry.is_archived},
+               {"labels", catalogue_of(CatalogueKind::environment).labels(entry)}};
   if (!spec.image.empty()) out["image"] = spec.image;
   if (!spec.build_path.empty()) {
     out["build"] = {{"path", spec.build_path}, {"dockerfile_path", spec.dockerfile_path}};
@@ -286,7 +309,8 @@ int create_environment(const ResourceOptions& options, const CommonOptions& comm
 int show_environment(const ResourceOptions& options, const CommonOptions& common) {
   const std::string which =
       options.label.empty() ? options.version.value_or("") : "@" + options.label;
-  const auto entry = or_end(catalogue_of(CatalogueKind::environment).find(options.name, which));
+  const auto entry =
+      or_end(catalogue_of(CatalogueKind::environment).find(options.name, which), plain_failure);
   if (!wants_table(common)) return print_document(environment_document(entry), common);
   write_all(Stream::out, entry.text);
   return 0;
@@ -305,23 +329,19 @@ int list_environments(const ResourceOptions& options, const CommonOptions& commo
 
 // ---- their arguments
 
-template <class Declare>
-void add_archive_and_restore(CommandLine& line, const std::string& group, CatalogueKind kind,
-                             const char* archiving, const char* restoring, Declare declare) {
-  for (const bool archived : {true, false}) {
-    line.verb_of<ResourceOptions>(
-        group, {archived ? "archive" : "restore", archived ? archiving : restoring},
-        [=](const ResourceOptions& options, const CommonOptions&) {
-          const bool is_data = kind == CatalogueKind::data;
-          const auto [name, version] = is_data
-                                           ? split_reference(options.name)
-                                           : std::pair(options.name, options.version.value_or(""));
-          or_end(catalogue_of(kind).set_archived(name, version, archived),
-                 is_data ? plain_failure : internal_error);
-          return 0;
-        },
-        declare);
-  }
+std::pair<std::string, std::string> version_meant(CatalogueKind kind,
+                                                  const ResourceOptions& options) {
+  if (kind == CatalogueKind::data) return split_reference(options.name);
+  return {options.name, options.version.value_or("")};
+}
+
+int set_label(CatalogueKind kind, const ResourceOptions& options) {
+  const auto [name, version] = version_meant(kind, options);
+  if (!options.removes && version.empty())
+    throw VerbEnd(usage_error, "which version of " + name + "?");
+  or_end(catalogue_of(kind).set_label(name, options.removes ? "" : version, options.label),
+         plain_failure);
+  return 0;
 }
 
 void declare_file(Arguments& of, ResourceOptions& options, const std::string& what,
@@ -343,7 +363,7 @@ void declare_store_name(Arguments& of, ResourceOptions& options) {
 }
 
 void declare_reference(Arguments& of, ResourceOptions& options) {
-  of.argument("NAME", options.name, "NAME, NAME:VERSION or NAME@latest");
+  of.argument("NAME", options.name, "NAME, NAME:VERSION or NAME@LABEL");
 }
 
 void declare_listed(Arguments& of, ResourceOptions& options) {
@@ -355,6 +375,38 @@ void declare_environment(Arguments& of, ResourceOptions& options, const char* no
   of.option("-n,--name", options.name, "Name of the environment");
   of.require("--name");
   of.option("-v,--version", options.version, std::string("Version; without it ") + no_version);
+}
+
+template <class Declare>
+void add_label_archive_restore(CommandLine& line, const std::string& group, CatalogueKind kind,
+                               const char* archiving, const char* restoring, Declare declare) {
+  line.verb_of<ResourceOptions>(
+      group, {"label", "Let a label stand for a version: jobs name it by NAME@LABEL"},
+      [=](const ResourceOptions& options, const CommonOptions&) {
+        return set_label(kind, options);
+      },
+      [=](Arguments& of, ResourceOptions& options) {
+        const char* what = "Letters, digits, '_', '-' and '.'; not latest";
+        if (kind == CatalogueKind::data) {
+          declare_reference(of, options);
+          of.argument("LABEL", options.label, what);
+        } else {
+          declare_environment(of, options, "--remove is needed");
+          of.option("-l,--label", options.label, what);
+          of.require("--label");
+        }
+        of.flag("--remove", options.removes, "The label stands for no version any more");
+      });
+  for (const bool archived : {true, false}) {
+    line.verb_of<ResourceOptions>(
+        group, {archived ? "archive" : "restore", archived ? archiving : restoring},
+        [=](const ResourceOptions& options, const CommonOptions&) {
+          const auto [name, version] = version_meant(kind, options);
+          or_end(catalogue_of(kind).set_archived(name, version, archived), plain_failure);
+          return 0;
+        },
+        declare);
+  }
 }
 
 }  // namespace
@@ -385,9 +437,16 @@ void add_data(CommandLine& line) {
   line.verb_of<Options>(group, {"list", "List data, or the versions of one name"}, list_data,
                         declare_listed);
   line.verb_of<Options>(group, {"show", "Show one version"}, show_data, declare_reference);
-  add_archive_and_restore(line, group, CatalogueKind::data,
-                          "Hide a version, or all of them, from lists and @latest", "Undo archive",
-                          declare_reference);
+  line.verb_of<Options>(
+      group, {"mount", "Show data in a directory of this machine, read-only, until Ctrl-C"},
+      mount_data, [](Arguments& of, Options& options) {
+        of.argument("NAME", options.name,
+                    "NAME, NAME:VERSION, NAME@LABEL, or a path as inputs of jobs have it");
+        of.argument("DIR", options.directory, "Directory: empty, or not there yet");
+      });
+  add_label_archive_restore(line, group, CatalogueKind::data,
+                            "Hide a version, or all of them, from lists and @latest",
+                            "Undo archive", declare_reference);
 }
 
 void add_environment(CommandLine& line) {
@@ -408,7 +467,7 @@ void add_environment(CommandLine& line) {
                           declare_environment(of, options, "the newest");
                           of.option("-l,--label", options.label, "Label, as latest");
                         });
-  add_archive_and_restore(
+  add_label_archive_restore(
       line, group, CatalogueKind::environment, "Hide versions of an environment",
       "Show archived versions again",
       [](Arguments& of, Options& options) { declare_environment(of, options, "all"); });

@@ -165,7 +165,7 @@ class LocalAttempt {
   std::string container_name() const;
   std::string container_log() const;
   std::vector<std::string> mounts() const;
-  std::vector<std::string> cached_data() const;
+  std::vector<std::string> read_only_mounts(std::vector<std::string>& writable) const;
   Environment base() const;
   bool has_image() const { return start_ && !start_->image.empty(); }
   std::string own_program() const;

@@ -142,24 +142,37 @@ std::vector<std::string> LocalAttempt::mounts() const {
     add(directory);
   }
   if (start_->mpi) add(layout_.mpi_scratch);
-  // Not through a link: behind it may be a mount whose store is away.
-  for (const auto& [name, path] : paths_.inputs) {
-    const bool is_there = std::filesystem::exists(std::filesystem::symlink_status(path));
-    add(is_there ? path : "");
-  }
   for (const auto& [name, path] : paths_.outputs) {
     add(std::filesystem::path(path).parent_path().string());
   }
   return all;
 }
 
-// What inputs lead to in the cache of data: links in the job's directory.
-std::vector<std::string> LocalAttempt::cached_data() const {
+// Inputs, in the cache of data or where they are, and what outputs lead to in a mount. An input in
+// which an output lies is written to.
+std::vector<std::string> LocalAttempt::read_only_mounts(std::vector<std::string>& writable) const {
+  namespace fs = std::filesystem;
   std::vector<std::string> all;
+  const auto add = [&](const std::string& path) {
+    const auto is_in = [](const std::string& inner, const std::string& outer) {
+      return (inner + "/").starts_with(outer + "/");
+    };
+    // Not through a link: behind it may be a mount whose store is away.
+    if (path.size() < 2 || path[0] != '/' || !fs::exists(fs::symlink_status(path))) return;
+    if (std::ranges::any_of(writable, [&](const auto& held) { return is_in(path, held); })) return;
+    const bool is_written =
+        std::ranges::any_of(writable, [&](const auto& held) { return is_in(held, path); });
+    (is_written ? writable : all).push_back(path);
+  };
   for (const auto& [name, path] : paths_.inputs) {
     std::error_code failure;
-    const auto target = std::filesystem::read_symlink(layout_.inputs + "/" + name, failure);
-    if (!failure && target.is_absolute()) all.push_back(target.string());
+    const fs::path tree = fs::read_symlink(layout_.inputs + "/" + name, failure);
+    add(failure ? path : tree.string());
+  }
+  for (const auto& [name, path] : paths_.outputs) {
+    std::error_code failure;
+    const fs::path mount = fs::read_symlink(layout_.job + "/.mounted/" + name, failure);
+    add(failure ? "" : mount.string());
   }
   std::ranges::sort(all);
   all.erase(std::ranges::unique(all).begin(), all.end());
@@ -174,7 +187,9 @@ Status LocalAttempt::begin_container() {
   ContainerPlace place{start_->image, container_name(), start_->shm_size, directory};
   place.mounts = mounts();
   place.files = program_files();
-  for (const std::string& path : cached_data()) place.files.emplace_back(path, path);
+  for (const std::string& path : read_only_mounts(place.mounts)) {
+    place.files.emplace_back(path, path);
+  }
   const std::string script =
       "#!/bin/sh\nexec /muster-lib/loader --library-path /muster-lib "
       "--argv0 \"$0\" /muster-lib/muster \"$@\"\n";
@@ -210,13 +225,20 @@ void LocalAttempt::container_ready(pid_t holder) {
   told_to_start(stop_.is_idle() ? launch_ranks() : Error{"the attempt was stopped before"});
 }
 
+// Something of the image stands where the agent's directories are to be mounted.
+static bool is_in_the_way(const std::string& said) {
+  return said.find("mounting") != std::string::npos &&
+         (said.find("not a directory") != std::string::npos ||
+          said.find("many levels of symbolic links") != std::string::npos);
+}
+
 // Before it was there, or with all that was in it.
 void LocalAttempt::container_gone() {
   if (!is_told_) {
     const std::string said = text_of_file(container_log());
     std::string words;
     for (const std::string& line : last_utf8_lines(said, 3)) words += ": " + line;
-    fails_everywhere_ = is_about_image(words);
+    fails_everywhere_ = is_about_image(words) || is_in_the_way(words);
     return told_to_start(Error{"the container of " + start_->image + " did not start" + words});
   }
   for (auto& [id, rank] : ranks_) {

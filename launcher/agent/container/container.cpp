@@ -143,8 +143,14 @@ bool Holder::take_message(Milliseconds patience) {
   const bool is_known = header != nullptr && header->cmsg_type == SCM_CREDENTIALS;
   if (is_known) std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
   const auto words = words_in(std::string_view(text, static_cast<std::size_t>(got)));
-  if (words.size() == 1 && words[0] == "term") was_asked_to_end_ = true;
-  if (words.size() == 2 && words[0] == "begun") begun_.emplace(words[1], sender.pid);
+  is_silent_ = false;
+  if (words.size() == 2 && words[0] == "begun") {
+    if (given_up_.erase(std::string(words[1])) == 0) {
+      begun_.emplace(words[1], sender.pid);
+    } else if (sender.pid > 0) {
+      ::kill(sender.pid, SIGKILL);
+    }
+  }
   if (words.size() == 3 && words[0] == "ended") {
     const auto begun = begun_.find(std::string(words[1]));
     const auto status = read_integer(words[2]);
@@ -167,6 +173,9 @@ Result<pid_t> Holder::start(const SpawnRequest& request) {
   }
   if (!socket_) return Error{"the container is not there yet"};
   if (is_gone_) return Error{"the container has ended"};
+  while (is_silent_ && take_message(Milliseconds{0})) {
+  }
+  if (is_silent_) return Error{"the container does not answer"};
   const auto file = file_of(request);
   if (!file) return file.error();
   const Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -183,6 +192,10 @@ Result<pid_t> Holder::start(const SpawnRequest& request) {
 Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
   const auto deadline = SteadyClock::now() + begin_limit;
   if (!is_readable(failure.get(), deadline)) {
+    given_up_.insert(id);
+    while (take_message(Milliseconds{0})) {
+    }
+    is_silent_ = true;
     return Error{"the container did not start a process within 10 s"};
   }
   char why[hold_message_bytes];
@@ -191,14 +204,17 @@ Result<pid_t> Holder::begun(const std::string& id, const Fd& failure) {
     begun_[id] = never_ran;
     const std::string_view text(why, static_cast<std::size_t>(got));
     const std::size_t space = std::min(text.find(' '), text.size() - 1);
-    return system_error("in the container: " + std::string(text.substr(space + 1)),
+    return system_error(std::string(text.substr(space + 1)) + " in the container",
                         static_cast<int>(read_integer(text.substr(0, space)).value_or(0)));
   }
   while (!begun_.contains(id) && SteadyClock::now() < deadline) {
     if (!take_message(begin_limit) && is_gone_) return Error{"the container has ended"};
   }
   const auto found = begun_.find(id);
-  if (found == begun_.end()) return Error{"the container did not tell of a process"};
+  if (found == begun_.end()) {
+    given_up_.insert(id);
+    return Error{"the container did not tell of a process"};
+  }
   return found->second;
 }
 

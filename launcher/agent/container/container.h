@@ -43,10 +43,10 @@ class Holder {
   int descriptor() const { return socket_ ? socket_.get() : listener_.get(); }
   bool has_come() { return socket_ || accept(); }
   bool is_gone() const { return is_gone_; }
-  bool was_asked_to_end() const { return was_asked_to_end_; }
   std::vector<Ended> read();
 
-  // Blocks until the program runs, 10 s at most.
+  // Blocks until the program runs, 10 s at most; then an Error at once until the holder is heard
+  // again. What starts too late is killed.
   Result<pid_t> start(const SpawnRequest& request);
 
   // Its own number, outside of the container.
@@ -60,10 +60,11 @@ class Holder {
   Fd listener_;
   Fd socket_;
   bool is_gone_ = false;
-  bool was_asked_to_end_ = false;
+  bool is_silent_ = false;
   pid_t pid_ = 0;
   int last_id_ = 0;
   std::map<std::string, pid_t> begun_;  // by what they were asked for as
+  std::set<std::string> given_up_;
   std::vector<Ended> ended_;
 };
 

@@ -77,7 +77,8 @@ Words daemon_words(const ContainerPlace& place) {
   const std::string user = std::to_string(::getuid()) + ":" + std::to_string(::getgid());
   add(words, {"--user", is_podman ? "0:0" : user});
   if (!is_podman) add(words, {"--security-opt", "no-new-privileges"});
-  add(words, {"--entrypoint", "/muster/hold", "--pull", "never", "--", place.image});
+  add(words, {"--workdir", "/", "--entrypoint", "/muster/hold", "--pull", "never"});
+  add(words, {"--", place.image});
   return words;
 }
 

@@ -100,6 +100,10 @@ std::vector<std::string> benchmark_arguments(const MeasureNode& request,
 }
 
 void HealthCommand::start(const LookAtHealth& request, bool runs_ranks, Environment environment) {
+  if (const std::string& asked = request.wanted.holdings; !asked.empty()) {
+    run(request.id, {"agent", "probe", "holdings", run_.home, asked}, std::move(environment), "");
+    return;
+  }
   const bool is_busy = runs_ranks || request.is_held;
   const auto arguments = health_run_arguments(request, is_busy, run_.path + asked_state);
   const auto pid = run(request.id, arguments, std::move(environment), request.profile);

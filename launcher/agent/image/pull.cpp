@@ -109,14 +109,22 @@ ImageFetch::ImageFetch(ImagePull wanted, std::string home,
       environment_(std::move(environment)),
       tell_(std::move(tell)) {}
 
-Result<bool> ImageFetch::is_here() {
+Result<bool> ImageFetch::is_here(bool names_it) {
   const auto runtime = runtime_in(environment_["PATH"], wanted_.runtime);
   if (!runtime) return runtime.error();
   runtime_ = *runtime;
   if (has(name_on_node(wanted_.name, wanted_.digest))) return true;
   if (wanted_.digest.empty() || !keeps_images(runtime_)) return false;
   const std::string name = with_digest(wanted_.name, wanted_.digest);
-  return has(name) && give_name(name);
+  return has(name) && (!names_it || give_name(name));
+}
+
+std::string ImageFetch::place_of_images() {
+  if (!keeps_images(runtime_)) return directory_;
+  const bool is_podman = runtime_ == ContainerRuntime::podman;
+  const char* const key = is_podman ? "{{.Store.GraphRoot}}" : "{{.DockerRootDir}}";
+  return std::string(
+      trimmed(run({is_podman ? "podman" : "docker", "info", "--format", key}).output));
 }
 
 std::optional<ImageFetch::Failure> ImageFetch::bring(const std::string& layout) {
@@ -129,7 +137,7 @@ std::optional<ImageFetch::Failure> ImageFetch::bring(const std::string& layout) 
   while (!(lock = lock_of(directory_ + "/" + key_ + ".lock"))) {
     const bool is_held = errno == EWOULDBLOCK || errno == EINTR;
     if (!is_held) return Failure{system_error("lock " + key_).message};
-    tell_("the image, which another job pulls");
+    tell_("the image, which another job or node pulls on this host");
     std::this_thread::sleep_for(wait_interval);
   }
   const auto is_come = is_here();
@@ -155,8 +163,8 @@ std::optional<ImageFetch::Failure> ImageFetch::bring_alone(const std::string& la
   const std::string what = "could not bring the image " + wanted_.name + from + ": ";
   if (!ended.is_ok) {
     const std::string words = plain_words(ended.errors);
-    return Failure{what + (words.empty() ? "its program was killed" : words),
-                   is_about_image(words)};
+    return Failure{what + (words.empty() ? "its program was killed" : words), is_about_image(words),
+                   layout.empty() && is_about_connection(words)};
   }
   if (wanted_.digest.empty() || !keeps_images(runtime_)) return std::nullopt;
   const auto lines = last_utf8_lines(ended.output, 1);  // podman: the image's number

@@ -53,15 +53,18 @@ class ImageFetch {
   using Tell = std::function<void(std::string_view doing)>;
   struct Failure {
     std::string why;
-    bool is_lasting = false;  // the job's own doing: no node and no later try does better
+    bool is_lasting = false;   // the job's own doing: no node and no later try does better
+    bool no_registry = false;  // this node cannot reach it
   };
 
   // `environment` is the runtime's own, `home` muster's directory on the node.
   ImageFetch(ImagePull wanted, std::string home, std::map<std::string, std::string> environment,
              Tell tell);
 
-  // Runs under name_on_node. An Error: no runtime here.
-  Result<bool> is_here();
+  // Runs under name_on_node, which it gets unless this only looks. An Error: no runtime here.
+  Result<bool> is_here(bool names_it = true);
+  // Where the runtime keeps images, after is_here; empty: it does not say.
+  std::string place_of_images();
   // `layout`: a directory with the image as files; empty: from the registry.
   std::optional<Failure> bring(const std::string& layout);
 

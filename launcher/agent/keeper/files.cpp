@@ -66,7 +66,7 @@ bool is_empty_directory(const fs::path& path) {
 }
 
 bool is_written_by_ranks(const std::string& name) {
-  return name == "outputs" || name == "logs";
+  return name == "outputs" || name == "logs" || name == ".present";  // output_content.h
 }
 
 enum class Holds { checkpoints, outputs, more };

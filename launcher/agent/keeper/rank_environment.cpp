@@ -1,5 +1,7 @@
 #include "launcher/agent/keeper/rank_environment.h"
 
+#include <filesystem>
+
 #include "runtime/protocol/environment.h"
 #include "runtime/protocol/keyed_hash.h"
 #include "scheduler/restart/pattern.h"
@@ -58,6 +60,10 @@ std::string input_path(const std::string& name, const InputSpec& input, const At
   const std::string file =
       staged + "/" + (input.data_file.empty() ? file_name_of(input.path) : input.data_file);
   if (input.type == DataType::uri_file && is_staged(file)) return file;
+  // `find` and `tar` do not follow a link.
+  std::error_code failure;
+  const auto tree = std::filesystem::read_symlink(staged, failure);
+  if (!failure && tree.is_absolute()) return tree.string();
   return is_staged(staged) ? staged : input.path;
 }
 

@@ -40,6 +40,8 @@ class AgentInbox final : public NodeListener {
   void attempt_over(const JobId& job, AttemptId attempt);
   // Puts what the nodes sent in place. Says to the job's followers what was renamed or left out.
   Status settle_files(const JobId& job);
+  // A controller was killed before it did so.
+  bool has_left_files(const JobId& job) const;
 
  private:
   struct Seen {

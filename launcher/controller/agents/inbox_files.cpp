@@ -96,6 +96,11 @@ bool AgentInbox::is_last_to_deliver(const NodeId& node, const CollectDone& colle
   });
 }
 
+bool AgentInbox::has_left_files(const JobId& job) const {
+  std::error_code failure;
+  return std::filesystem::exists(home_.job(job) / FileSink::gathered_in, failure) || failure;
+}
+
 Status AgentInbox::settle_files(const JobId& job) {
   const auto found = sinks_.find(job);
   if (found == sinks_.end()) return Done{};

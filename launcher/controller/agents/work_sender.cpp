@@ -11,6 +11,7 @@
 #include "scheduler/state/lookup.h"
 #include "scheduler/state/membership.h"
 #include "scheduler/state/rank_map.h"
+#include "scheduler/text/text.h"
 
 namespace muster {
 
@@ -25,6 +26,10 @@ constexpr Milliseconds pump_interval{2};
 constexpr Milliseconds told_interval{60'000};
 // An agent tries for a minute to end what the kernel holds, and it looks at every process for that.
 constexpr Milliseconds ask_again_interval{60'000};
+
+// 100 GB at 5 MB/s; one that hangs ends by skopeo's own silence.
+constexpr Milliseconds fetch_limit{6 * 3'600'000};
+constexpr std::size_t fetch_error_bytes = 500;
 
 // What a job was submitted with lies here alone: no node and no later try can do without it.
 Error gone(const Error& why) {
@@ -52,14 +57,17 @@ std::string key_of(const State& state, const NodeWork& work) {
 }  // namespace
 
 WorkSender::WorkSender(Timers& timers, Home home, const State& state, AgentPool& pool,
-                       RankLogs& logs, Observer& observer, std::string secret_key)
+                       RankLogs& logs, Observer& observer, std::string secret_key, RunCommand run,
+                       std::string binary)
     : timers_(timers),
       home_(std::move(home)),
       state_(state),
       pool_(pool),
       logs_(logs),
       observer_(observer),
-      secret_key_(std::move(secret_key)) {}
+      secret_key_(std::move(secret_key)),
+      run_(std::move(run)),
+      binary_(std::move(binary)) {}
 
 // Pretend nodes keep everything in the state directory: removing it removes all.
 std::string WorkSender::home_on_node(const ComputeTarget& target,
@@ -171,13 +179,12 @@ void WorkSender::send_stage(const NodeWork& work) {
     trees = std::make_shared<const std::vector<Tree>>(std::move(*loaded));
   }
   const auto image = image_of(work.job);
-  if (trees->empty() && !image) return staged(work, "");
   // Read anew for each attempt: credentials may have been replaced.
   const auto data = load_job_data(home_.job(work.job));
   auto of_nodes = data ? staged_data(home_.root, *data) : data.error();
   if (!of_nodes) return staged(work, of_nodes.error().message);
-  pool_.send(work.node,
-             StageTrees{work.job, work.attempt, *trees, image, std::move(*of_nodes)});
+  if (trees->empty() && !image && of_nodes->empty()) return staged(work, "");
+  pool_.send(work.node, StageTrees{work.job, work.attempt, *trees, image, std::move(*of_nodes)});
 }
 
 std::optional<ImagePull> WorkSender::image_of(const JobId& id) const {
@@ -217,9 +224,56 @@ void WorkSender::node_down(const NodeId& node, const LinkFailure&) {
 bool WorkSender::take(const NodeId& node, const FromAgent& message, std::string_view) {
   const auto* clean = std::get_if<AttemptClean>(&message);
   if (clean != nullptr && !clean->unkillable.empty()) ask_again(node);
+  const auto* done = std::get_if<StageDone>(&message);
+  if (done != nullptr && done->no_registry) return image_wanted(node, *done);
   const auto* wanted = std::get_if<WantBlobs>(&message);
   if (wanted != nullptr) blobs_wanted(node, *wanted);
   return wanted != nullptr;
+}
+
+// False: it is not fetched here, and the node has failed.
+bool WorkSender::image_wanted(const NodeId& node, const StageDone& done) {
+  const Node* known = find_node(state_, node);
+  const bool is_its = known != nullptr && known->owner == done.job;
+  const Job* job = is_its ? find_job(state_, done.job) : nullptr;
+  if (!run_ || job == nullptr || !job->spec.recorded.contains(image_pull_key)) return false;
+  const auto [at, is_new] = fetching_.try_emplace(done.job);
+  ImageFetching& fetching = at->second;
+  fetching.waiting[node] = done;
+  if (!is_new) return true;
+  const EnvironmentSpec& environment = job->spec.environment;
+  fetching.kill =
+      run_({binary_, "agent", "fetch-image", home_.root.string(), done.job.value,
+            pulled_image(environment), environment.digest, std::to_string(environment.image_bytes),
+            std::to_string(job->spec.muster.nodes_max)},
+           fetch_limit, [this, id = done.job](const auto& ended) { image_fetched(id, ended); });
+  report_fetching(done.job);
+  return true;
+}
+
+void WorkSender::report_fetching(const JobId& id) {
+  for (const auto& [node, done] : fetching_[id].waiting) {
+    observer_.observe(StagingSeen{id, done.attempt, node, 0,
+                                  "the image, fetched where the job was submitted: the node cannot "
+                                  "reach its registry"});
+  }
+  fetching_[id].told = timers_.after(told_interval, [this, id] { report_fetching(id); });
+}
+
+// The nodes are sent the job's trees again, which have the image now.
+void WorkSender::image_fetched(const JobId& id, const CommandEnded& ended) {
+  const auto fetching = fetching_.extract(id);
+  if (fetching.empty()) return;
+  trees_.erase(id);
+  std::string why = ended.error.empty() ? joined(ended.lines, "; ") : ended.error;
+  for (const auto& [node, done] : fetching.mapped().waiting) {
+    sent_.erase(node);
+    if (ended.error.empty() && ended.status.ok()) continue;
+    observer_.observe(NodeStaged{id, done.attempt, node,
+                                 done.error + "; nor was it fetched where the job was submitted: " +
+                                     shortened(why, fetch_error_bytes)});
+  }
+  observer_.post_turn();
 }
 
 void WorkSender::staged(const NodeWork& work, const std::string& error) {
@@ -252,6 +306,7 @@ void WorkSender::ask_again(const NodeId& node) {
 }
 
 void WorkSender::job_over(const JobId& job) {
+  if (auto fetching = fetching_.extract(job)) fetching.mapped().kill();
   trees_.erase(job);
   places_.erase(job);
   std::erase_if(held_, [&job](const auto& item) { return item.second == job; });

@@ -13,6 +13,7 @@
 
 #include "launcher/controller/agents/pool.h"
 #include "launcher/controller/agents/rank_logs.h"
+#include "launcher/controller/agents/remediation.h"
 #include "launcher/controller/store/home.h"
 #include "launcher/staging/blob_store.h"
 #include "scheduler/decide/decide.h"
@@ -22,9 +23,11 @@ namespace muster {
 class WorkSender final : public NodeListener {
  public:
   // Observes NodeStaged without the agent, when it failed here or there is nothing to bring, and
-  // StagingSeen once a minute while bytes go to a node.
+  // StagingSeen once a minute while bytes go to a node, or an image is fetched for it by
+  // `run`, with the program `binary`.
   WorkSender(Timers& timers, Home home, const State& state, AgentPool& pool, RankLogs& logs,
-             Observer& observer, std::string secret_key = {});
+             Observer& observer, std::string secret_key = {}, RunCommand run = {},
+             std::string binary = {});
 
   // Connects the nodes of live attempts and sends what is pending to those that answer, and that
   // are not busy with ending an earlier part that they had in the attempt.
@@ -47,6 +50,16 @@ class WorkSender final : public NodeListener {
     SteadyTime told;
   };
 
+  // An image whose registry nodes cannot reach, fetched here for all that wait.
+  struct ImageFetching {
+    std::map<NodeId, StageDone> waiting;  // with what each could not do
+    std::function<void()> kill;
+    std::unique_ptr<Alarm> told;
+  };
+
+  bool image_wanted(const NodeId& node, const StageDone& done);
+  void report_fetching(const JobId& id);
+  void image_fetched(const JobId& id, const CommandEnded& ended);
   void blobs_wanted(const NodeId& node, const WantBlobs& wanted);
   void ask_again(const NodeId& node);
   void staged(const NodeWork& work, const std::string& error);
@@ -69,6 +82,9 @@ class WorkSender final : public NodeListener {
   RankLogs& logs_;
   Observer& observer_;
   std::string secret_key_;
+  RunCommand run_;
+  std::string binary_;
+  std::map<JobId, ImageFetching> fetching_;
   std::unique_ptr<BlobStore> blobs_;
   std::map<NodeId, JobId> held_;                           // for whom a node is kept connected
   std::map<JobId, std::map<NodeId, std::size_t>> places_;  // of the nodes in their targets

@@ -87,11 +87,24 @@ TEST_CASE("a label stands for a version") {
   const CatalogueSite site;
   REQUIRE(site.data.add("cifar", {}, "path: a"));
   REQUIRE(site.data.add("cifar", {}, "path: b"));
-  std::ofstream(site.home.root / "catalogue/data/cifar/good.label") << "1\n";
+  REQUIRE(site.data.set_label("cifar", "@latest", "good"));
+  CHECK(site.data.find("cifar", "@good")->text == "path: b");
+  REQUIRE(site.data.set_label("cifar", "1", "good"));
   CHECK(site.data.find("cifar", "@good")->text == "path: a");
+  CHECK(site.data.labels(*site.data.find("cifar", "1")) == std::vector<std::string>{"good"});
+  CHECK(site.data.labels(*site.data.find("cifar", "2")).empty());
   CHECK(!site.data.find("cifar", "@other"));
   CHECK(!site.data.find("cifar", "@../cifar/good"));
   CHECK(site.data.versions("cifar").size() == 2);
+  for (const char* label : {"latest", "", "../x", "a b", ".x"}) {
+    CAPTURE(label);
+    CHECK(!site.data.set_label("cifar", "1", label));
+  }
+  CHECK(mentions(site.data.set_label("cifar", "3", "good").error().message, "no version '3'"));
+  CHECK(!site.data.set_label("none", "1", "good"));
+  REQUIRE(site.data.set_label("cifar", "", "good"));
+  CHECK(!site.data.find("cifar", "@good"));
+  CHECK(mentions(site.data.set_label("cifar", "", "good").error().message, "no label 'good'"));
 }
 
 TEST_CASE("what is not there is told with what is near") {

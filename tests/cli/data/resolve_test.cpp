@@ -83,6 +83,7 @@ TEST_CASE("an address is of the store that has its account and container, else o
   CHECK(other.path == "a b");
   CHECK(site.place_of("s3://b/base/x").store.name == "bucket");
   CHECK(site.place_of("s3://b/base/x").path == "/x");
+  CHECK(site.place_of("s3://b/base2/x").store.name == "b");
   CHECK(site.place_of("s3://b/other").store.options.contains("env_auth"));
   CHECK(site.place_of("gs://b/x").store.remote == "google cloud storage");
 }
@@ -101,6 +102,43 @@ TEST_CASE("an address with a signature is not taken, and the signature not told"
   const std::string why = site.why_not("https://acct.blob.core.windows.net/c/a?sig=S2VjcmV0");
   CHECK(mentions(why, "sas_token"));
   CHECK(!mentions(why, "S2VjcmV0"));
+}
+
+TEST_CASE("an address with a user is not taken, and another with a sign in its path is") {
+  ResolveSite site;
+  const std::string why = site.why_not("https://ann:S2VjcmV0@host/a.csv");
+  CHECK(mentions(why, "a user is not taken"));
+  CHECK(!mentions(why, "S2VjcmV0"));
+  CHECK(may_hold_secret("https://ann@host/a"));
+  CHECK(!may_hold_secret("https://host/a@b"));
+  CHECK(!may_hold_secret("wasbs://c@acct.blob.core.windows.net/a"));
+}
+
+TEST_CASE("a site's store comes before one of the catalogue that has its name") {
+  const ResolveSite site;
+  const Catalogue catalogue(site.home, Catalogue::Kind::datastore);
+  for (const char* name : {"blob", "own"}) {
+    REQUIRE(catalogue.add(name, {},
+                          std::string("name: ") + name +
+                              "\ntype: azure_blob\naccount_name: mine\ncontainer_name: c\n"));
+  }
+  const KnownStores stores(site.home, {blob_store("blob", "acct")}, "");
+  REQUIRE(stores.all().size() == 2);
+  CHECK(stores.find("blob")->spec.account == "acct");
+  CHECK(stores.find("own")->spec.account == "mine");
+}
+
+TEST_CASE("credentials are kept for the store that they are of, not for another of its name") {
+  const ResolveSite site;
+  DatastoreFile file = blob_store("blob", "acct");
+  file.credentials = {{"account_key", "S2V5"}};
+  const KnownStores stores(site.home, {file}, "");
+  DatastoreSpec other = file.spec;
+  other.account = "elsewhere";
+  REQUIRE(stores.keep_credentials(other));
+  CHECK(load_secrets(site.home.root, other)->empty());
+  REQUIRE(stores.keep_credentials(file.spec));
+  CHECK(load_secrets(site.home.root, file.spec)->at("account_key") == "S2V5");
 }
 
 TEST_CASE("a store that all nodes see is a path") {

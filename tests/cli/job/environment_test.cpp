@@ -3,6 +3,7 @@
 
 #include "cli/client/targets.h"
 #include "cli/data/catalogue.h"
+#include "cli/terminal/common_options.h"
 #include "templates/parse_file.h"
 #include "tests/catch.h"
 #include "tests/cli/folder.h"
@@ -56,14 +57,19 @@ TEST_CASE("a name is what the cluster file says, else the catalogue, else Azure'
   REQUIRE(catalogue.add("kept", {}, "name: kept\nimage: lab/kept:1\n"));
   REQUIRE(catalogue.add("AzureML-x", {}, "name: AzureML-x\nimage: lab/x:1\n"));
   ImageSettings images;
-  images.environments = {{"kept:9", "lab/nine"}, {"ACPT_*", "host"}};
+  images.environments = {
+      {"kept:9", "lab/nine"}, {"ACPT_*", "host"}, {"two", "lab/any"}, {"two:1", "lab/one"}};
   const auto image_of = [&](const std::string& reference) {
     JobFile job = a_job_in(reference);
     CHECK(resolve_environment(job, images, home).empty());
     return job.spec.environment.image;
   };
   CHECK(image_of("azureml:kept:9") == "lab/nine");
+  CHECK(image_of("azureml:two:1") == "lab/one");
+  CHECK(image_of("azureml:two:2") == "lab/any");
   CHECK(image_of("azureml:kept:1") == "lab/kept:1");
+  // What others call by the same name in a registry of theirs.
+  CHECK(image_of("azureml://registries/ours/environments/kept/versions/1").empty());
   CHECK(image_of("azureml:kept@latest") == "lab/kept:1");
   CHECK(image_of("azureml:AzureML-x") == "lab/x:1");
   CHECK(image_of("azureml:AzureML-y:2") == "mcr.microsoft.com/azureml/curated/y:2");
@@ -82,6 +88,24 @@ TEST_CASE("a site may refuse names that mean nothing here") {
   const auto findings = resolve_environment(job, images, Home{folder.path()});
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].severity == Severity::error);
+}
+
+TEST_CASE("an image that is built begins with images that the site allows") {
+  const Folder folder;
+  folder.append("Dockerfile", "FROM 127.0.0.1:1/tools:1 AS tools\nFROM lab/base:1\n");
+  EnvironmentSpec environment;
+  environment.build_path = folder.path().string();
+  environment.dockerfile_path = "Dockerfile";
+  ImageSettings images;
+  images.allow = {"docker.io/lab/*", "lab/*"};
+  std::string said;
+  try {
+    plan_build(environment, images, {});
+  } catch (const VerbEnd& end) {
+    said = end.what();
+    CHECK(end.exit_code == 90);
+  }
+  CHECK_THAT(said, ContainsSubstring("FROM 127.0.0.1:1/tools:1 is not allowed"));
 }
 
 TEST_CASE("an environment that is kept has its conda file in it and its paths whole") {

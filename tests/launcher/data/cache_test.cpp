@@ -51,10 +51,12 @@ TEST_CASE("what a mount may keep is said in Azure's words") {
 
 TEST_CASE("a share is of the disk or a number of bytes") {
   CHECK(share_of("80%", 1000) == 800);
+  CHECK(share_of("100%", 1000) == 1000);
   CHECK(share_of("500gb", 1) == 500'000'000'000);
   CHECK(share_of("2gib", 1) == std::int64_t{2} << 30);
   CHECK(share_of("100", 1) == 100);
-  for (const char* text : {"", "%", "101%", "5xb", "-1", "99999999999tb", "9x9"}) {
+  for (const char* text : {"", "%", "101%", "5xb", "-1", "99999999999tb", "9x9", "5mfoo", "5m",
+                           "5gbib", "5xib", "101 %", "5 gb"}) {
     CAPTURE(text);
     CHECK(!share_of(text, 1000));
   }
@@ -81,6 +83,14 @@ TEST_CASE("a tree whose file was written to is not whole") {
   const auto file = cache->tree(id_of("one")) / "file";
   ::chmod(file.c_str(), 0644);
   std::ofstream(file) << "other";
+  CHECK(!cache->is_whole(id_of("one"), manifest));
+}
+
+TEST_CASE("a tree whose file may be written to is not whole, whatever its time says") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  const DataManifest manifest = put_tree(*cache, folder, "one", 5);
+  ::chmod((cache->tree(id_of("one")) / "file").c_str(), 0644);
   CHECK(!cache->is_whole(id_of("one"), manifest));
 }
 
@@ -156,6 +166,30 @@ TEST_CASE("what was not used for longest goes first, and nothing that is held") 
   CHECK(mentions(full.error().message, "2.5 kB"));
   CHECK(mentions(full.error().message, "holds 1.0 kB in use"));
   CHECK(is_there(*cache, "held"));
+}
+
+TEST_CASE("a tree that is held again counts as used again") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  for (const char* name : {"one", "other"}) {
+    put_tree(*cache, folder, name, 1000);
+    std::filesystem::last_write_time(
+        folder / "cache/locks/" / id_of(name),
+        std::filesystem::file_time_type::clock::now() -
+            std::chrono::seconds(std::string_view(name) == "one" ? 200 : 100));
+  }
+  REQUIRE(cache->hold(id_of("one")));
+  REQUIRE(cache->make_room(1000, "2000"));
+  CHECK(is_there(*cache, "one"));
+  CHECK(!is_there(*cache, "other"));
+}
+
+TEST_CASE("nothing is removed for data that never fit") {
+  const Folder folder;
+  const auto cache = DataCache::open(folder / "cache");
+  put_tree(*cache, folder, "one", 1000);
+  CHECK(!cache->make_room(2500, "2000"));
+  CHECK(is_there(*cache, "one"));
 }
 
 TEST_CASE("objects of no tree make room first") {

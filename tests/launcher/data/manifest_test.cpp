@@ -51,6 +51,14 @@ TEST_CASE("a listed name that leads elsewhere is refused") {
   CHECK(why_refused(line_of_path("a b\\nc\\u00e9")).empty());
 }
 
+TEST_CASE("a file is told apart by its hash or its time, and one that has neither is refused") {
+  CHECK(why_refused(R"({"Path":"a","Size":1,"ModTime":"9999-01-01T00:00:00Z"})") ==
+        "the store tells neither a hash nor a usable time of 'a'");
+  CHECK(why_refused(R"({"Path":"a","Size":1,"ModTime":"9999-01-01T00:00:00Z",)"
+                    R"("Hashes":{"md5":"5d41402abc4b2a76b9719d911017c592"}})")
+            .empty());
+}
+
 TEST_CASE("sizes and hashes that no store has are refused") {
   CHECK(!why_refused(R"({"Path":"a","Size":-1})").empty());
   CHECK(!why_refused(R"({"Path":"a","Size":99999999999999999})").empty());
@@ -109,6 +117,9 @@ TEST_CASE("the same object of a store has one name, another content another") {
   DataFile newer = file;
   newer.modified_ns = 3;
   CHECK(object_name(of({}), newer) != name);
+  DataFile changed = file;
+  changed.md5.back() = '3';
+  CHECK(object_name(of({}), changed) != name);
   CHECK(object_name({"azure_blob|other|c", "root", {}}, file) != name);
   CHECK(object_name({"azure_blob|acct|c", "root/a", {}}, {"b", 1, 2, file.md5}) ==
         object_name({"azure_blob|acct|c", "root", {}}, {"a/b", 1, 2, file.md5}));

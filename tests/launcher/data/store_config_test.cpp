@@ -80,12 +80,21 @@ TEST_CASE("a store is the same whatever it is called, and another where anything
   CHECK(store_identity(renamed) != store_identity(blob_store()));
 }
 
+TEST_CASE("a cache that nodes share comes before that of each") {
+  JobData data;
+  data.inputs.push_back({"data", "", {blob_store(), "a", false}});
+  data.cache.cache = "/local/cache";
+  CHECK(staged_data("/none", data)->at(0).cache == "/local/cache");
+  data.cache.shared = "/lustre/cache";
+  CHECK(staged_data("/none", data)->at(0).cache == "/lustre/cache");
+}
+
 TEST_CASE("hashes are asked of stores that have them") {
-  CHECK(tells_hashes(blob_store()));
-  CHECK(tells_hashes(s3_store()));
+  CHECK(tells_hashes(*rclone_config(blob_store(), {})));
+  CHECK(tells_hashes(*rclone_config(s3_store(), {})));
   DatastoreSpec files{"f", DatastoreType::rclone};
   files.remote = "sftp";
-  CHECK(!tells_hashes(files));
+  CHECK(!tells_hashes(*rclone_config(files, {})));
 }
 
 }  // namespace muster

@@ -52,6 +52,21 @@ TEST_CASE("an image that does not exist fails on every node; a registry that is 
   CHECK_FALSE(is_about_image(""));
 }
 
+TEST_CASE("a registry that is not reached is told from one that answers") {
+  for (const char* said :
+       {"dial tcp 10.0.0.1:443: connect: connection refused",
+        "dial tcp 10.0.0.1:443: connect: no route to host",
+        "dial tcp: lookup registry.lab: no such host", "dial tcp 10.0.0.1:443: i/o timeout"}) {
+    CAPTURE(said);
+    CHECK(is_about_connection(said));
+  }
+  for (const char* said : {"manifest unknown", "unauthorized: authentication required",
+                           "received unexpected HTTP status: 503", "no space left on device", ""}) {
+    CAPTURE(said);
+    CHECK_FALSE(is_about_connection(said));
+  }
+}
+
 TEST_CASE("words about a failure are one line, without retries and signed addresses") {
   CHECK(plain_words("time=\"2026\" level=warning msg=\"Failed, retrying in 1s ... (1/3)\"\n"
                     "Error: reading manifest 1 in h/a: manifest unknown: manifest unknown\n") ==

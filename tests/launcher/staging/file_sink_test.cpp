@@ -1,5 +1,8 @@
 #include "launcher/staging/file_sink.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 #include <algorithm>
 
 #include "tests/launcher/staging/trees.h"
@@ -104,6 +107,31 @@ TEST_CASE("a file without its last piece is not kept") {
   REQUIRE(sink.accept(0, a_file("outputs/half", {}), 0, "begin", false));
   REQUIRE(sink.finish());
   CHECK(folder.list("job").empty());
+}
+
+TEST_CASE("on a full disk nothing is kept of the file that does not fit") {
+  Folder folder;
+  folder.directory("job");
+  if (::unshare(CLONE_NEWNS) != 0 ||
+      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      ::mount("none", (folder / "job").c_str(), "tmpfs", 0, "size=2m") != 0) {
+    WARN("no small file system can be mounted here: not tested");
+    return;
+  }
+  FileSink sink = sink_in(folder);
+  const std::string piece(1 << 20, 'x');
+  const TreeEntry file = a_file("outputs/large", {});
+  REQUIRE(sink.accept(0, file, 0, piece, false));
+  Status taken = sink.accept(0, file, 1 << 20, piece, false);
+  if (taken) taken = sink.accept(0, file, 2 << 20, piece, false);
+  REQUIRE_FALSE(taken);
+  CHECK_THAT(taken.error().message, ContainsSubstring("outputs/large"));
+  CHECK(fs::space(folder / "job").available > (1 << 20) + (1 << 19));
+  CHECK_FALSE(sink.accept(0, file, 3 << 20, "x", true));
+  REQUIRE(sink.accept(0, a_file("outputs/small", {}), 0, "fits", true));
+  REQUIRE(sink.finish());
+  CHECK(folder.read("job/outputs/small") == "fits");
+  ::umount((folder / "job").c_str());
 }
 
 TEST_CASE("a file that begins again replaces its first try; a piece out of order is refused") {

@@ -30,6 +30,9 @@ TEST_CASE("a cluster file says which images, from where, and what environments a
   CHECK(file.images.environments.at("ACPT_Nebula") == "host");
   CHECK(file.images.refuses_unknown_environments);
   CHECK_FALSE(read_site("default: local\n").images.refuses_unknown_environments);
+  CHECK(read_site("default: local\n").images.pull == ImageBringer::automatic);
+  CHECK(read_site("containers: {pull: auto}\n").images.pull == ImageBringer::automatic);
+  CHECK(read_site("containers: {pull: nodes}\n").images.pull == ImageBringer::nodes);
 }
 
 TEST_CASE("what no image is called is an error of the cluster file") {

@@ -102,6 +102,12 @@ TEST_CASE("a cluster file has datastores and the cache of its nodes") {
       read_cluster_file("cluster.yml", "data: {size: much, cache: here}\n", in_project());
   CHECK(mentions(printed(wrong.findings), "data.size: expected a share"));
   CHECK(mentions(printed(wrong.findings), "data.cache: expected a path"));
+  for (const char* size : {"101%", "999%", "101 %", "5mfoo", "5 m"}) {
+    CAPTURE(size);
+    const std::string text_of_size = std::string("data: {size: '") + size + "'}\n";
+    CHECK(has_errors(read_cluster_file("cluster.yml", text_of_size, in_project()).findings));
+  }
+  CHECK(read_cluster_file("c.yml", "data: {size: 100%}\n", in_project()).data.size == "100%");
 }
 
 }  // namespace muster

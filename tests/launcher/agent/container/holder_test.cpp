@@ -136,6 +136,26 @@ TEST_CASE("signals of other children end no wait for a process that starts slowl
   place.next_end();
 }
 
+TEST_CASE("a holder that stands still is waited for once, and what it starts later is killed") {
+  HeldPlace place;
+  ::kill(place.pid(), SIGSTOP);
+  CHECK_THAT(place.start({"sh", "-c", "sleep 1; echo late"}).error().message,
+             ContainsSubstring("within 10 s"));
+  const auto before = ::time(nullptr);
+  for (int i = 0; i < 20; ++i) {
+    CHECK_THAT(place.start({"true"}).error().message, ContainsSubstring("does not answer"));
+  }
+  CHECK(::time(nullptr) - before < 5);
+  ::kill(place.pid(), SIGCONT);
+  Result<pid_t> started = Error{};
+  place.wait_for([&] {
+    if (!started) started = place.start({"sh", "-c", "sleep 2; echo now"});
+    return static_cast<bool>(started);
+  });
+  CHECK(place.next_end().pid == *started);
+  CHECK(place.output() == "now\n");
+}
+
 TEST_CASE("a signal that ended a process is told, and what it left is reaped by the holder") {
   HeldPlace place;
   REQUIRE(place.start({"sh", "-c", "setsid sh -c 'sleep 0.1' & kill -9 $$"}));
@@ -150,19 +170,18 @@ TEST_CASE("a program that is not there is told with the reason, and nothing ends
   HeldPlace place;
   const auto none = place.start({"no-such-program"});
   REQUIRE_FALSE(none);
-  CHECK_THAT(none.error().message, ContainsSubstring("run it: No such file"));
+  CHECK_THAT(none.error().message,
+             ContainsSubstring("could not run 'no-such-program' in the container: No such file"));
   REQUIRE(place.start({"true"}));
   CHECK(place.next_end().wait_status == 0);
 }
 
-TEST_CASE("the holder ends with the agent's socket, and says so when it ends before") {
+TEST_CASE("no signal but SIGKILL ends the holder, and the agent hears of its end") {
   HeldPlace place;
   CHECK(place.holder().pid() == place.pid());
   ::kill(place.pid(), SIGTERM);
-  place.wait_for([&] {
-    place.holder().read();
-    return place.holder().was_asked_to_end();
-  });
+  REQUIRE(place.start({"true"}));
+  place.next_end();
   CHECK_FALSE(place.holder().is_gone());
   ::kill(place.pid(), SIGKILL);
   place.wait_for([&] {

@@ -19,12 +19,27 @@ struct Sending : Observer {
   std::vector<std::string> failed;
   AgentPool pool{timers, transport, AgentLaunch{}};
   RankLogs logs{home};
-  WorkSender sender{timers, home, state, pool, logs, *this};
+  std::vector<std::vector<std::string>> commands;
+  std::function<void(const CommandEnded&)> ended;
+  int killed = 0;
+  WorkSender sender{timers,
+                    home,
+                    state,
+                    pool,
+                    logs,
+                    *this,
+                    "",
+                    [this](const auto& argv, Milliseconds, auto done) {
+                      commands.push_back(argv);
+                      ended = std::move(done);
+                      return [this] { ++killed; };
+                    },
+                    "muster"};
 
   void observe(Observation what) override {
     if (const auto* seen = std::get_if<StagingSeen>(&what)) return moves.push_back(*seen);
     const auto& staged = std::get<NodeStaged>(what);
-    CHECK(staged.lasting);
+    if (commands.empty()) CHECK(staged.lasting);
     failed.push_back(staged.node.value + ": " + staged.error);
   }
   void perform() {
@@ -128,6 +143,37 @@ TEST_CASE("files that go to a node are told of once a minute, in what has gone s
   one.pass(wire, Seconds{120});
   CHECK(one.moves.size() == 1);  // all of it has gone
   CHECK(one.failed.empty());
+}
+
+TEST_CASE("an image whose registry a node cannot reach is fetched here, where the job says so") {
+  Sending one;
+  one.run("j", address_of("n1", "a"));
+  JobSpec& spec = find_job(one.state, {"j"})->spec;
+  spec.environment.image = spec.environment.pull_name = "r.lab/a:1";
+  StageDone done{{"j"}, {0}, "connection refused"};
+  done.no_registry = true;
+  CHECK_FALSE(one.sender.take({"n1"}, done, ""));  // pull: nodes
+  spec.recorded["containers.pull"] = "auto";
+  CHECK_FALSE(one.sender.take({"n2"}, done, ""));  // no node of the job
+  REQUIRE(one.sender.take({"n1"}, done, ""));
+  REQUIRE(one.sender.take({"n1"}, done, ""));
+  REQUIRE(one.commands.size() == 1);
+  CHECK(one.commands[0][2] == "fetch-image");
+  CHECK(one.commands[0][5] == "r.lab/a:1");
+  REQUIRE(one.moves.size() == 1);
+  one.timers.pass(Milliseconds{60'000});
+  CHECK(one.moves.size() == 2);
+  one.ended({{1, 0}, "", {"no space"}});
+  REQUIRE(one.failed.size() == 1);
+  CHECK_THAT(one.failed[0],
+             ContainsSubstring("connection refused") && ContainsSubstring("no space"));
+  REQUIRE(one.sender.take({"n1"}, done, ""));
+  one.ended({});
+  CHECK(one.failed.size() == 1);
+  REQUIRE(one.sender.take({"n1"}, done, ""));
+  CHECK(one.commands.size() == 3);
+  one.sender.job_over({"j"});
+  CHECK(one.killed == 1);
 }
 
 TEST_CASE("what a job was submitted with and is gone is said to be so") {
